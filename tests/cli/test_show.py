@@ -35,7 +35,30 @@ def test_a_page_is_written_whole_and_takes_no_options_of_pictures(release, hazem
     assert hazemap("show", "map.parquet", "-o", "map.html", "--title", "a < b", "--json").json == {"page": "map.html"}
     assert (tmp_path / "map.html").read_text().startswith("a &lt; b, ")
     refused = hazemap("show", "map.parquet", "-o", "map.html", "--box=13.3,52.4,13.4,52.5", "--blur", "30")
-    assert (refused.code, "leave --box, --blur out" in refused.err) == (2, True)
+    assert (refused.code, "leave --blur out" in refused.err) == (2, True)
+
+
+def test_a_page_shows_a_box_first_and_lines_of_a_file_over_the_map(release, hazemap, tmp_path, monkeypatch):
+    from hazemap.releases.page import page_file
+
+    monkeypatch.setattr(page_file, "template", lambda: "<!--title--><!--summary--><!--release-->")
+    ring = [[13.3, 52.45], [13.4, 52.45], [13.4, 52.5], [13.3, 52.45]]
+    far = [[2.3, 48.8], [2.4, 48.9]]
+    shapes = [{"type": "Polygon", "coordinates": [ring]}, {"type": "LineString", "coordinates": far}]
+    features = [{"type": "Feature", "properties": {}, "geometry": shape} for shape in shapes]
+    (tmp_path / "districts.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    words = ("show", "map.parquet", "-o", "map.html", "--box=13.3,52.4,13.4,52.5")
+    assert hazemap(*words, "--outlines", "districts.geojson").code == 0
+    text = (tmp_path / "map.html").read_text()
+    told = json.loads(text[text.index("{") : text.rindex("}") + 1])
+    assert told["box"] == [13.3, 52.4, 13.4, 52.5]
+    assert [sorted(map(tuple, line)) for line in told["outlines"]] == [sorted(map(tuple, ring))], "and nothing far away"
+    for options, said in (
+        (("--box=2,48,3,49",), "shows nothing of this map"),
+        (("--outlines", "none.geojson"), "none.geojson"),
+    ):
+        refused = hazemap("show", "map.parquet", "-o", "map.html", *options)
+        assert (refused.code, said in refused.err) == (2, True), refused.err
 
 
 def test_a_picture_crops_nobody_in_silence(release, hazemap):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hazemap.draw import Beside
     from hazemap.releases import Release, Statistics, TimedRelease
     from hazemap.releases.heatmap import Heatmap
+    from hazemap.spatial.bounding_box import Box
 
 EXAMPLE = "Example: [bold]hazemap show map.parquet -o map.png[/bold]"
 
@@ -117,8 +118,6 @@ def show(
     from hazemap.releases import MarkedRelease, Statistics, TimedRelease, open_release
     from hazemap.releases.estimates import PeopleOutside
     from hazemap.releases.study_answers import StudyAnswers
-    from hazemap.spatial.bounding_box import Box
-    from hazemap.spatial.plane import PlaneBox, plane_of
 
     if frame not in ("map", "people"):
         raise InputError(f"--frame is map or people; found {frame!r}")
@@ -127,7 +126,7 @@ def show(
     if isinstance(release, StudyAnswers):
         raise InputError(f"{file} holds {release.HOLDS}, which are no map: `hazemap ask {file}` lists them")
     if output is not None and output.suffix.lower() == ".html":
-        chosen = {"--outlines": outlines, "--box": box, "--blur": blur, "--cell": cell, "--slot": slot}
+        chosen: dict[str, Any] = {"--blur": blur, "--cell": cell, "--slot": slot}
         chosen |= {
             "--no-base": None if base else True,
             "--statistic": statistic,
@@ -137,7 +136,8 @@ def show(
             "--size": size,
             "--theme": theme,
         }
-        _page(release, output, title, as_json, [name for name, value in chosen.items() if value is not None])
+        seen = {"outlines": outlines, "box": _box(release, box)}
+        _page(release, output, title, seen, as_json, [name for name, value in chosen.items() if value is not None])
         return
     page = _paper(width, size, theme)
     if beside is not None and (blur or not isinstance(release, MarkedRelease)):
@@ -152,8 +152,7 @@ def show(
         tell("drawing", None)
         from hazemap.draw import MapExtent, MapPanel, save, shown_part
 
-        kind = PlaneBox if plane_of(release.cells.tree) else Box
-        part: dict[str, Any] = {"frame": MapExtent(frame), "box": kind.parse(box) if box else None}
+        part: dict[str, Any] = {"frame": MapExtent(frame), "box": _box(release, box)}
 
         if not isinstance(release, Statistics):
             look = {"title": title, "outlines": outlines, "base": base, **page, **part}
@@ -189,17 +188,32 @@ def _paper(width: float | None, size: str | None, theme: str | None) -> dict[str
     return look | ({"size": PageSize.parse(size)} if size is not None else {} if width is None else {"width": width})
 
 
+def _box(release: "Release | Statistics | TimedRelease", text: str | None) -> "Box | None":
+    """The part to show, in degrees or in the map's plane."""
+    from hazemap.spatial.bounding_box import Box
+    from hazemap.spatial.plane import PlaneBox, plane_of
+
+    if text is None:
+        return None
+    return (PlaneBox if plane_of(release.cells.tree) else Box).parse(text)
+
+
 def _page(
-    release: "Release | Statistics", output: Path, title: str | None, as_json: bool, of_pictures: list[str]
+    release: "Release | Statistics",
+    output: Path,
+    title: str | None,
+    seen: dict[str, Any],
+    as_json: bool,
+    of_pictures: list[str],
 ) -> None:
-    """Write a page for a browser; `InputError` for options of pictures."""
+    """Write a page for a browser; `InputError` for options of pictures. `seen` are lines over it, and a box."""
     from hazemap.atomic_write import write_whole
 
     if of_pictures:
         raise InputError(f"a page shows all of the map, to be moved and zoomed: leave {', '.join(of_pictures)} out")
     with progress() as tell:
         tell("writing the page", None)
-        write_whole(output, release.to_html(title).encode())
+        write_whole(output, release.to_html(title, **seen).encode())
     deliver({"page": str(output)}, as_json, str(output))
 
 

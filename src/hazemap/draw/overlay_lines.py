@@ -27,9 +27,7 @@ def lines_in(outlines: "Path | str | GeoDataFrame", view: Viewport) -> list[NDAr
     """
     import shapely
 
-    geometries = _degrees(outlines)
-    kinds = shapely.get_dimensions(geometries)
-    edges = np.concatenate([shapely.boundary(geometries[kinds == 2]), geometries[kinds == 1]])
+    edges = _edges(outlines)
     west, south, east, north = view.degrees
     x, y = (east - west) / 50, (north - south) / 50
     lines = []
@@ -48,6 +46,36 @@ def lines_in(outlines: "Path | str | GeoDataFrame", view: Viewport) -> list[NDAr
             stacklevel=3,
         )
     return lines
+
+
+def lines_around(
+    outlines: "Path | str | GeoDataFrame", extent: tuple[float, float, float, float], margin: float, finest: float
+) -> list[list[list[float]]]:
+    """The lines and the edges of areas around west, south, east, north: points of longitude and latitude.
+
+    So much (`margin`) of its sides is around the extent, and bends smaller than `finest` of its width are left out.
+    `InputError` where no line is there; other errors as for `lines_in`.
+    """
+    import shapely
+
+    west, south, east, north = extent
+    x, y = margin * (east - west), margin * (north - south)
+    inside = shapely.clip_by_rect(_edges(outlines), west - x, south - y, east + x, north + y)
+    simple = shapely.simplify(inside, finest * (east - west), preserve_topology=False)
+    lines = [shapely.get_coordinates(line) for line in shapely.get_parts(shapely.line_merge(simple))]
+    found = [np.round(points, 6).tolist() for points in lines if len(points) > 1]
+    if not found:
+        raise InputError("no line of the outlines lies around this map; check that they show this area")
+    return found
+
+
+def _edges(outlines: "Path | str | GeoDataFrame") -> NDArray[Any]:
+    """Lines, and the boundaries of areas, in longitude and latitude; points are left out."""
+    import shapely
+
+    geometries = _degrees(outlines)
+    kinds = shapely.get_dimensions(geometries)
+    return np.concatenate([shapely.boundary(geometries[kinds == 2]), geometries[kinds == 1]])
 
 
 def _degrees(outlines: "Path | str | GeoDataFrame") -> NDArray[Any]:

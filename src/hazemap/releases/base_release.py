@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from hazemap.releases.gis.layer_styles import LayerStyle
     from hazemap.releases.page.notebook_frame import PageFrame
+    from hazemap.spatial.bounding_box import Box
 
 AnyPath = str | os.PathLike[str]
 _HOMES: dict[type, str] = {
@@ -144,14 +145,22 @@ class BaseRelease(ABC):
 
         export(self, Path(path), pixel, column)
 
-    def to_html(self, title: str | None = None) -> str:
+    def to_html(
+        self,
+        title: str | None = None,
+        *,
+        outlines: "Path | str | GeoDataFrame | None" = None,
+        box: "Box | None" = None,
+    ) -> str:
         """The release as one page for a browser: a whole HTML file that asks no other machine for anything.
 
-        `title` is its heading, by default the name of the data set. `InputError` where hazemap's page was not built.
+        `title` is its heading, by default the name of the data set. `outlines` are lines to draw over it, such as
+        districts, and `box` the part that is shown at first. `InputError` where hazemap's page was not built.
         """
         from hazemap.releases.page.page_file import filled, template
+        from hazemap.releases.page.page_view import page_view
 
-        return filled(template(), self.page_data(title))
+        return filled(template(), self.page_data(title) | page_view(self, outlines, box))
 
     def explore(self, height: int = 640, title: str | None = None) -> "PageFrame":
         """The page of the release inside a notebook, so many pixels high: see `to_html`."""

@@ -88,6 +88,9 @@ export interface Facts {
   readonly colours: { readonly density: readonly string[]; readonly error: readonly string[];
     readonly breaks: readonly number[]; readonly unknown: string };
   readonly base: Base | null;
+  /** Lines that somebody drew over it, and the part to show at first: west, south, east, north. */
+  readonly outlines?: readonly Ring[];
+  readonly box?: readonly [number, number, number, number];
 }
 
 /** The densest cells, with intervals that hold although these cells were chosen; `cell` is a position among cells. */

@@ -34,19 +34,11 @@ type Line = readonly (readonly [number, number])[];
 
 /** Land and lakes beneath the cells; coasts, rivers and borders above them. */
 export function drawBase(under: CanvasRenderingContext2D, over: CanvasRenderingContext2D, base: Base,
-  projection: Projection, sheet: { west: number; north: number; scale: number }, ink: Ink, ratio: number): void {
+  projection: Projection, sheet: Place, ink: Ink, ratio: number): void {
   const land = base.land.flat(), lakes = base.lakes.flat();
   const cut = cuts(land);
-  const trace = (context: CanvasRenderingContext2D, lines: readonly Line[], whole: boolean) => {
-    context.beginPath();
-    for (const line of lines) {
-      line.forEach((at, i) => {
-        const x = (projection.x(at[0]) - sheet.west) * sheet.scale, y = (projection.y(at[1]) - sheet.north) * sheet.scale;
-        if (i === 0 || (!whole && cut(line[i - 1]!, at))) context.moveTo(x, y);
-        else context.lineTo(x, y);
-      });
-    }
-  };
+  const trace = (context: CanvasRenderingContext2D, lines: readonly Line[], whole: boolean) =>
+    path(context, lines, projection, sheet, (from, to) => !whole && cut(from, to));
   for (const [areas, colour] of [[land, ink.land], [lakes, ink.lake]] as const) {
     trace(under, areas, true);
     under.fillStyle = colour;
@@ -62,6 +54,33 @@ export function drawBase(under: CanvasRenderingContext2D, over: CanvasRenderingC
     over.strokeStyle = colour;
     over.lineWidth = wide * ratio;
     over.stroke();
+  }
+}
+
+/** Lines that somebody drew over the map: dark on pale or pale on dark, so that they are seen on all cells. */
+export function drawOutlines(over: CanvasRenderingContext2D, lines: readonly Line[], projection: Projection, sheet: Place, ink: Ink, ratio: number): void {
+  over.setLineDash([]);
+  over.lineJoin = "round";
+  for (const [colour, wide] of [[ink.halo, 3], [ink.text, 1.2]] as const) {
+    path(over, lines, projection, sheet, () => false);
+    over.strokeStyle = colour;
+    over.lineWidth = wide * ratio;
+    over.stroke();
+  }
+}
+
+type Place = { west: number; north: number; scale: number };
+
+/** Begins a path along lines, where it is not to be broken off. */
+function path(context: CanvasRenderingContext2D, lines: readonly Line[], projection: Projection, sheet: Place,
+  broken: (from: Point, to: Point) => boolean): void {
+  context.beginPath();
+  for (const line of lines) {
+    line.forEach((at, i) => {
+      const x = (projection.x(at[0]) - sheet.west) * sheet.scale, y = (projection.y(at[1]) - sheet.north) * sheet.scale;
+      if (i === 0 || broken(line[i - 1]!, at)) context.moveTo(x, y);
+      else context.lineTo(x, y);
+    });
   }
 }
 

@@ -4,7 +4,7 @@ import type { Base } from "../payload/release.js";
 import { colourPixels, NONE, paintCells } from "../map/raster.js";
 import type { Shapes } from "../map/shapes.js";
 import { type Extent, type Projection, type View, viewOf } from "../map/sheet.js";
-import { drawBase, drawGraticule, drawRegion, type Ink, type Point } from "./decorations.js";
+import { drawBase, drawGraticule, drawOutlines, drawRegion, type Ink, type Point } from "./decorations.js";
 
 /** Colours of painted parts, first that of no part; and which of them are hatched. */
 export interface Paint {
@@ -49,6 +49,8 @@ export class MapCanvas {
   constructor(
     private readonly shapes: Shapes, private readonly projection: Projection, private readonly base: Base | null,
     private ink: Ink, private paints: readonly Paint[], readonly extent: Extent,
+    /** What is shown until somebody moves the map, and lines to draw over it. */
+    private readonly first: Extent = extent, private readonly outlines: readonly (readonly Point[])[] = [],
   ) {
     this.element = document.createElement("canvas");
     this.element.className = "map";
@@ -177,7 +179,7 @@ export class MapCanvas {
   /** Fit to the size that the element has now. */
   resized(): void {
     if (!this.moved) {
-      this.view = viewOf(this.extent, this.width, this.height);
+      this.view = viewOf(this.first, this.width, this.height);
       this.onMove();
     }
     this.repaint();
@@ -213,6 +215,7 @@ export class MapCanvas {
   private decorate(sheet: Sheet): void {
     const contexts = [this.under, this.over].map((canvas) => sized(canvas, sheet.width, sheet.height));
     if (this.base) drawBase(contexts[0]!, contexts[1]!, this.base, this.projection, sheet, this.ink, this.ratio);
+    if (this.outlines.length) drawOutlines(contexts[1]!, this.outlines, this.projection, sheet, this.ink, this.ratio);
     // Each layer between what is under and over it, as one picture: a map that is dragged copies no more than that.
     this.paints.forEach((_, which) => {
       const context = sized(this.pictures[which]!, sheet.width, sheet.height);

@@ -4,7 +4,7 @@ import type { Slot, Subject } from "../kinds/subject.js";
 import { subjectOf } from "../kinds/subject_of.js";
 import { Palette } from "../map/colours.js";
 import { NONE } from "../map/raster.js";
-import { groundSide, type Projection, projectionOf } from "../map/sheet.js";
+import { type Extent, groundSide, type Projection, projectionOf } from "../map/sheet.js";
 import type { PagePayload } from "../payload/release.js";
 import { CATALOGUE, LANGUAGES } from "../words/catalogue.js";
 import { plainWords } from "../words/privacy.js";
@@ -67,7 +67,7 @@ class Page {
       hatch: link.hatch ?? true, theme: link.theme ?? "auto",
     };
     this.time = slots.length ? new TimeBar(slots, together, this.state.slot, (slot, playing) => this.during(slot, playing)) : null;
-    this.map = new MapCanvas(shapes, projection, payload.base, this.ink, this.paints(), shapes.extent);
+    this.map = new MapCanvas(shapes, projection, payload.base, this.ink, this.paints(), shapes.extent, this.first(shapes.extent), payload.outlines);
     this.gestures = new Gestures(this.map, {
       pointed: (at) => this.point(at),
       middle: () => this.middle(),
@@ -120,6 +120,14 @@ class Page {
   }
 
   /** Everything with words in it, anew. */
+  /** The part of the sheet that is shown at first. */
+  private first(whole: Extent): Extent {
+    const { payload: { box }, projection } = this;
+    if (!box) return whole;
+    const [[west, east], [one, two]] = [[projection.x(box[0]), projection.x(box[2])], [projection.y(box[1]), projection.y(box[3])]];
+    return { west, east, north: Math.min(one, two), south: Math.max(one, two) };
+  }
+
   private build(): void {
     const { words, payload } = this;
     document.documentElement.lang = words.language;
