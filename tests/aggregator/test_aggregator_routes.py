@@ -259,7 +259,7 @@ def test_a_helper_that_is_away_for_a_moment_is_asked_again_soon_however_many_req
                     report = client.report(1, two.now, two.random.randbytes(client.randomness_bytes))
                     await net.post(net.leader, reports(two.task.id), UploadRequest((report,)))
                     assert await driver.turn()
-                return two.leader.store.read("SELECT max(lease_until) FROM jobs")[0][0] - two.now
+                return two.leader.service.leased_until() - two.now
 
             assert 1 <= await jobs_fail(3) <= 2
             two.now += 100

@@ -6,7 +6,7 @@ import pytest
 
 from hazemap.aggregator import helper_service
 from hazemap.aggregator.helper_service import HelperService
-from hazemap.aggregator.leader_service import LEASE
+from hazemap.aggregator.request_leases import LEASE
 from hazemap.protocols.dap.aggregator_changes import AddAggregateShare, CloseBatch
 from hazemap.protocols.dap.basic_types import Role
 from hazemap.protocols.dap.problem_types import DapProblem, ProblemType

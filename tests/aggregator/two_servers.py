@@ -12,7 +12,8 @@ import numpy as np
 
 from hazemap.aggregator.helper_service import HelperService
 from hazemap.aggregator.hpke_key_ring import SUITE, DecryptionKeyRing, HpkeKey
-from hazemap.aggregator.leader_service import LEASE, LeaderService, RequestKind
+from hazemap.aggregator.leader_service import LeaderService, RequestKind
+from hazemap.aggregator.request_leases import LEASE
 from hazemap.aggregator.schema import SCHEMA
 from hazemap.privacy.mechanisms import DiscreteLaplace
 from hazemap.protocols.dap.aggregator_task import AggregatorTask
@@ -192,6 +193,7 @@ class TwoServers:
             try:
                 peer, answer = self._sent(request, lossy, deadly)
             except DapProblem as problem:
+                self.leader.store.dies = None
                 self.leader.service.refused(request, problem.document(), ring)
                 continue
             except ConnectionError:
@@ -228,15 +230,11 @@ class TwoServers:
         quiet = 0
         for _ in range(60):
             self.exchange()
-            self.now += LEASE + 1 if self._leased() else 0
+            self.now += LEASE + 1 if self.leader.service.leased_until() > self.now else 0
             quiet = 0 if self._under_way() else quiet + 1
             if quiet == 2:  # the second turn closes the batches of what the first has aggregated
                 return
         raise AssertionError("the leader does not come to an end")
-
-    def _leased(self):
-        sql = "SELECT count(*) FROM {} WHERE lease_until > ?"
-        return any(self.leader.store.read(sql.format(table), self.now)[0][0] for table in ("jobs", "collections"))
 
     def _under_way(self):
         waiting = self.leader.store.read(

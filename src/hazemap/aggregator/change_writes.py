@@ -95,7 +95,7 @@ def _job(task: int, change: AddJob | AdvanceJob | DropJob) -> Write:
     moved = (job.step, job.digest, job.answer, job.request, job.peer)
     if isinstance(change, AdvanceJob):
         sql = (
-            "UPDATE jobs SET step = ?, digest = ?, answer = ?, request = ?, peer = ?, lease = NULL, lease_until = 0 "
+            "UPDATE jobs SET step = ?, digest = ?, answer = ?, request = ?, peer = ? "
             "WHERE task = ? AND job = ? AND step = ? AND request IS NOT NULL"
         )
         return Write(sql, (*moved, task, job.job_id, change.before), rows=1)
@@ -172,7 +172,7 @@ def _collection(task: int, change: AddQuestion | AddAggregateShare | PutCollecti
         return Write(sql, (task, job.job_id, *found))
     sql = (
         "UPDATE collections SET state = ?, request = ?, first = ?, last = ?, helper_request = ?, count = ?, start = ?, "
-        "duration = ?, leader_share = ?, answer = ?, problem = ?, lease = NULL, lease_until = 0 "
+        "duration = ?, leader_share = ?, answer = ?, problem = ? "
         "WHERE task = ? AND job = ? AND state = ?"
     )
     return Write(sql, (*found, task, job.job_id, change.before), rows=1)

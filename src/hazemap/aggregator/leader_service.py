@@ -2,7 +2,7 @@
 
 Whoever drives it asks for requests, sends them, and gives back what came: `requests`, then `answered` or `failed`. A
 request stays until it is answered, through any number of restarts, and is the same bytes each time. A lease keeps two
-workers from sending the same one; that it was sent twice does no harm.
+workers from sending the same one; that it was sent twice does no harm, so leases are not written.
 """
 
 from collections import Counter, OrderedDict
@@ -15,6 +15,7 @@ from typing import Final
 from hazemap.aggregator.change_writes import change_writes, rejection_writes
 from hazemap.aggregator.hpke_key_ring import DecryptionKeyRing
 from hazemap.aggregator.opened_shares import OpenedShares, RememberingKeys
+from hazemap.aggregator.request_leases import RequestLeases
 from hazemap.aggregator.task_records import TaskRecords
 from hazemap.aggregator.work_log import log_work
 from hazemap.protocols.dap.aggregator_changes import CollectionJob, Outcome
@@ -28,16 +29,14 @@ from hazemap.protocols.dap.leader_jobs import AbandonedJob, LeaderJobs
 from hazemap.protocols.dap.leader_uploads import uploaded, uploaded_09
 from hazemap.protocols.dap.problem_types import ProblemDocument
 from hazemap.service.duration_histogram import Histogram
-from hazemap.service.store import Contradiction, Store, Write
+from hazemap.service.store import Store, Write
 
-LEASE: Final = 600
-"""Seconds that a worker has for a request before another may send it."""
 JOB: Final = 256
 """Reports of one aggregation job, at most."""
 OPEN: Final = 4
 """Aggregation jobs of one task that are under way at a time."""
 STATES: Final = 8
-"""Jobs whose states are kept in memory; others are taken up again from what is written."""
+"""Jobs whose states and requests are kept in memory; others are taken up again from what is written."""
 RANDOM: Final = 32
 AGES: Final = (-86_400.0, -3_600.0, -300.0, 0.0, 300.0, 3_600.0, 86_400.0, 604_800.0)
 """Ends of buckets, in seconds, of how old reports say that they are; below 0 their clocks are ahead."""
@@ -49,6 +48,14 @@ class RequestKind(StrEnum):
     INIT_JOB = "init"
     CONTINUE_JOB = "continue"
     AGGREGATE_SHARE = "share"
+
+
+@dataclass(frozen=True)
+class _Going:
+    """What is in memory of a job under way: the request that is written, and the state that it can be gone on from."""
+
+    request: bytes = field(repr=False)
+    state: object = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -77,14 +84,12 @@ class LeaderService:
         self._store, self._number, self._draw = store, number, draw
         self._records = TaskRecords(store.read, number)
         self._lock, self._counting = Lock(), Lock()
-        self._states: OrderedDict[bytes, object] = OrderedDict()
+        self._going: OrderedDict[bytes, _Going] = OrderedDict()
+        self._leases = RequestLeases()
         self._taken: tuple[bytes, Batch | None] | None = None
         self.ages = Histogram(AGES)
         self.listener: Callable[[], None] = lambda: None
         """who is told, from any thread, that there may be something to do"""
-        # a database belongs to one server at a time: leases that are there were a process's that has ended
-        freed = " SET lease = NULL, lease_until = 0 WHERE task = ? AND lease IS NOT NULL"
-        store.write_now(*(Write(f"UPDATE {table}{freed}", (number,)) for table in ("jobs", "collections")))
 
     def upload(self, body: bytes, keys: DecryptionKeyRing, now: int) -> tuple[bytes, list[Write]]:
         """The answer to an `UploadRequest`, and what must be written before it is given."""
@@ -137,9 +142,9 @@ class LeaderService:
             if request.kind is RequestKind.AGGREGATE_SHARE:
                 self._written(self._collections.helper_answered(request.job_id, body))
                 return
-            jobs, state = self._jobs(keys), self._states.get(request.job_id)
+            jobs, going = self._jobs(keys), self._going.get(request.job_id)
             try:
-                self._written(jobs.job_answered(request.job_id, peer or request.peer, body, state))
+                self._written(jobs.job_answered(request.job_id, peer or request.peer, body, going and going.state))
             except AbandonedJob:
                 self._written(jobs.drop_job(request.job_id))
                 raise
@@ -154,9 +159,11 @@ class LeaderService:
 
     def failed(self, request: HelperRequest, again: int) -> None:
         """The request could not be sent, or not answered now: it may be sent from `again` (seconds) on."""
-        table = "collections" if request.kind is RequestKind.AGGREGATE_SHARE else "jobs"
-        sql = f"UPDATE {table} SET lease_until = ? WHERE task = ? AND job = ? AND lease = ?"  # noqa: S608 - ours
-        self._store.write_now(Write(sql, (again, self._number, request.job_id, request.lease)))
+        self._leases.wait(request.job_id, request.lease, again)
+
+    def leased_until(self) -> int:
+        """When the last lease of a request ends; 0 if nobody works on any."""
+        return self._leases.last()
 
     def longest_answer(self, request: HelperRequest) -> int:
         """Bytes that the helper can answer a request with."""
@@ -218,31 +225,28 @@ class LeaderService:
         return bytes(found[0][0]) if found else self._draw(BATCH_ID)
 
     def _leased(self, now: int, most: int) -> list[HelperRequest]:
-        """What nobody works on, or waits to send again. No lease is longer than `LEASE`, unless the clock was ahead."""
+        """What nobody works on, or waits to send again, of collections first."""
+        shares = "SELECT job, 0, TRUE FROM collections WHERE task = ? AND state = 'closed' ORDER BY job"
+        jobs = "SELECT job, step, FALSE FROM jobs WHERE task = ? AND request IS NOT NULL ORDER BY job"
         found = list[HelperRequest]()
-        free, times = "(lease_until <= ? OR lease_until > ?)", (now, now + LEASE)
-        for table, column in (("collections", "helper_request"), ("jobs", "request")):
-            step, peer = ("0", "job") if table == "collections" else ("step", "peer")
-            state = "state = 'closed'" if table == "collections" else "request IS NOT NULL"
-            rows = self._store.read(
-                f"SELECT job, {column}, {step}, {peer} FROM {table} WHERE task = ? AND {state} "  # noqa: S608 - ours
-                f"AND {free} ORDER BY job LIMIT ?",
-                self._number,
-                *times,
-                most - len(found),
-            )
-            for job, body, at, other in rows:
-                kind = RequestKind.AGGREGATE_SHARE
-                if table == "jobs":
-                    kind = RequestKind.CONTINUE_JOB if at else RequestKind.INIT_JOB
-                lease = self._draw(16)
-                sql = f"UPDATE {table} SET lease = ?, lease_until = ? WHERE task = ? AND job = ? AND {free}"  # noqa: S608 - ours
-                try:
-                    self._store.write_now(Write(sql, (lease, now + LEASE, self._number, bytes(job), *times), rows=1))
-                except Contradiction:
-                    continue
-                found.append(HelperRequest(kind, bytes(job), bytes(body), bytes(other), lease))
+        for job, step, share in (row for sql in (shares, jobs) for row in self._store.read(sql, self._number)):
+            job_id, lease = bytes(job), self._draw(16)
+            if len(found) == most or not self._leases.take(job_id, lease, now):
+                continue
+            kind = RequestKind.CONTINUE_JOB if step else RequestKind.INIT_JOB
+            kind = RequestKind.AGGREGATE_SHARE if share else kind
+            found += [HelperRequest(kind, job_id, body, peer, lease) for body, peer in self._bodies(kind, job_id)]
         return found
+
+    def _bodies(self, kind: RequestKind, job_id: bytes) -> list[tuple[bytes, bytes]]:
+        """What is to be sent of a job, with the helper's id of it; nothing where it was given up meanwhile."""
+        going = self._going.get(job_id)
+        if kind is RequestKind.INIT_JOB and going is not None:
+            return [(going.request, b"")]
+        share = kind is RequestKind.AGGREGATE_SHARE
+        what = "helper_request, job FROM collections" if share else "request, peer FROM jobs"
+        rows = self._store.read(f"SELECT {what} WHERE task = ? AND job = ?", self._number, job_id)
+        return [(bytes(body), bytes(peer)) for body, peer in rows if body is not None]
 
     def _looked_at(self, outcome: Outcome, now: int) -> Outcome:
         with self._counting:
@@ -259,10 +263,12 @@ class LeaderService:
         if writes:
             self._store.write_now(*writes)
             log_work(self.task, outcome.changes, len(outcome.rejected))
+        if outcome.changes:
+            self._leases.end(outcome.resource)
         if outcome.state:
-            self._states[outcome.resource] = outcome.state
-            while len(self._states) > STATES:
-                self._states.popitem(last=False)
+            self._going[outcome.resource] = _Going(outcome.message, outcome.state)
+            while len(self._going) > STATES:
+                self._going.popitem(last=False)
         elif outcome.changes:
-            self._states.pop(outcome.resource, None)
+            self._going.pop(outcome.resource, None)
         return outcome

@@ -130,7 +130,8 @@ TABLES = (
 * `tasks`: which tasks were ever served, with a digest of all that must not change of them; of one that is over, empty.
 * `reports` (leader): what was uploaded. `body` is gone once it is not needed; the row stays, so that the report is not
   taken again, until it expires.
-* `jobs`: aggregation jobs. `request` is there while a job is under way; `lease` is who works on it, until when.
+* `jobs`: aggregation jobs. `request` is there while a job is under way. Here and in `collections` who works on what is
+  not written any more: `lease` is nothing and `lease_until` 0, but where an older hazemap was ended.
 * `claims`: which job verifies a report at a level, of which there is one where a report is aggregated once. Its key is
   the protection against replays. `counted` is 1 once the report is in a sum.
 * `shards`: what a job adds to a bucket. `share` is gone once the bucket is collected, so that what is left is a count;

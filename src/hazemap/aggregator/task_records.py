@@ -35,18 +35,18 @@ class TaskRecords:
         self._read, self._task = read, task
         self._ahead: dict[tuple[int, int, int], deque[bytes]] = {}
 
-    def job(self, job_id: bytes) -> AggregationJob | None:
-        """An aggregation job."""
-        rows = self._read(
-            "SELECT agg_param, first, last, step, digest, answer, request, peer FROM jobs WHERE task = ? AND job = ?",
-            self._task,
-            job_id,
-        )
+    def job(self, job_id: bytes, whole: bool = True) -> AggregationJob | None:
+        """An aggregation job, if not `whole` without the bytes of its request, which are many, and the other's id."""
+        columns = "agg_param, first, last, step, digest, answer, request IS NULL"
+        columns += ", request, peer" if whole else ""
+        sql = f"SELECT {columns} FROM jobs WHERE task = ? AND job = ?"  # noqa: S608 - ours
+        rows = self._read(sql, self._task, job_id)
         if not rows:
             return None
-        agg_param, first, last, step, digest, answer, request, peer = rows[0]
+        agg_param, first, last, step, digest, answer, none, *more = rows[0]
         batch = Batch(bytes(first), bytes(last))
-        kept = None if request is None else bytes(request)
+        request, peer = more if whole and not none else (b"", more[1] if whole else b"")
+        kept = None if none else bytes(request)
         return AggregationJob(job_id, bytes(agg_param), batch, step, bytes(digest), bytes(answer), kept, bytes(peer))
 
     def claimed(self, level: int, report_ids: Collection[bytes]) -> set[bytes]:

@@ -12,8 +12,8 @@ from hazemap.protocols.dap.upload_messages import Report
 class AggregatorRecords(Protocol):
     """Both aggregators' records of one task."""
 
-    def job(self, job_id: bytes) -> AggregationJob | None:
-        """An aggregation job."""
+    def job(self, job_id: bytes, whole: bool = True) -> AggregationJob | None:
+        """An aggregation job; if not `whole`, a request that is kept is b"", and `peer` too."""
         ...
 
     def claimed(self, level: int, report_ids: Collection[bytes]) -> set[bytes]:

@@ -150,7 +150,7 @@ class Helper:
 
     def continue_job(self, message: ContinueJob, state: object = None) -> Outcome:
         """Answer an `AggregationJobContinueReq`; `state` is that of the outcome before, where it is still there."""
-        task, job = self._task, self._records.job(message.job_id)
+        task, job = self._task, self._records.job(message.job_id, whole=not isinstance(state, dict))
         if job is None:
             raise task.problem(ProblemType.UNRECOGNIZED_AGGREGATION_JOB, "there is no such aggregation job")
         request = parsed(task, AggregationJobContinueReq, message.body)
@@ -304,7 +304,8 @@ class Helper:
         )
         step = _Step.of(reports, dict(zip(inbound, states, strict=True)), refused)
         answer = step.answer()
-        kept = job.request if step.going else None
+        whole = self._records.job(job.job_id) if step.going else None
+        kept = None if whole is None else whole.request
         moved = AggregationJob(job.job_id, agg_param, job.batch, request.step, digest, answer, kept)
         changes = (AdvanceJob(moved, job.step), *self._committed(moved, step.shares))
         return Outcome(answer, job.job_id, changes, step.going, tuple(step.rejected.values()))

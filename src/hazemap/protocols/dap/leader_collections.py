@@ -90,8 +90,8 @@ class LeaderCollections:
             return None
         request = CollectionJobReq.from_bytes(job.request)
         batch = job.batch or self._next_batch(request.agg_param)
-        if batch is None or (task.task.walk is not None and records.with_helper(batch)):
-            return None  # both servers answer questions in one order, from the same levels
+        if batch is None or self._waits(request.agg_param, batch):
+            return None
         try:
             collection = batch_collection(task, records, batch, request)
             if collection.verifies and self._verifying(collection.parameter, batch, job.batch is not None):
@@ -114,6 +114,19 @@ class LeaderCollections:
         )
         scrub = (ScrubBatch(batch),) if collection.last and task.task.walk is None else ()
         return Outcome(body, job_id, (*collection.changes, *scrub, PutCollection(new, "asked")))
+
+    def _waits(self, agg_param: bytes, batch: Batch) -> bool:
+        """Whether a batch is not to be closed yet, which is seen without a look at the whole account of its questions.
+
+        Both servers answer questions in one order, from the same levels; and reports may be under verification.
+        """
+        task, records = self._task, self._records
+        if task.task.walk is not None and records.with_helper(batch):
+            return True
+        parameter = task.verified_with(agg_param)
+        return records.open_jobs(parameter, batch) > 0 and all(
+            done != parameter for _, done in records.collected(batch)
+        )
 
     def _verifying(self, parameter: bytes, batch: Batch, by_time: bool) -> bool:
         """Whether reports of a batch are still to be verified, or under verification."""

@@ -114,7 +114,7 @@ class LeaderJobs:
 
         `AbandonedJob` if the helper does not keep to the protocol.
         """
-        job = self._records.job(job_id)
+        job = self._records.job(job_id, whole=not isinstance(state, dict))
         if job is None or job.request is None:
             return Outcome(b"", job_id)
         before = state if isinstance(state, dict) else self._taken_up(job)
