@@ -12,8 +12,10 @@ from hazemap.service import settled_memory
 
 @pytest.fixture
 def thawed():
+    before = gc.get_threshold()
     yield
     gc.unfreeze()
+    gc.set_threshold(*before)
 
 
 def test_what_is_loaded_is_set_aside_once_nothing_more_is_loaded(thawed, monkeypatch):
@@ -40,6 +42,7 @@ def test_what_is_loaded_is_set_aside_once_nothing_more_is_loaded(thawed, monkeyp
 
     gc.unfreeze()
     (first, settled, later, again), _ = asyncio.run(counts())
+    assert gc.get_threshold()[0] == settled_memory.YOUNG
     assert first == 0 < settled
     assert later <= settled
     assert again > later + 4_000

@@ -18,6 +18,8 @@ from hazemap import postgresql
 from hazemap.errors import InputError, StoreError
 
 _APPLICATION = 0x48415A53  # "HAZS", in SQLite's header
+_JOURNAL = 4_096
+"""Pages, 16 MB, of SQLite's write-ahead log, with which it goes back to the tables: what changes twice goes once."""
 _OWNER = 0x48415A45  # the key of PostgreSQL's advisory lock
 BUSY = "is in use by another server: a database belongs to one server at a time"
 
@@ -88,6 +90,7 @@ class Sqlite:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA secure_delete = ON")
+        db.execute(f"PRAGMA wal_autocheckpoint = {_JOURNAL}")
         return db
 
     def own(self) -> Connection:

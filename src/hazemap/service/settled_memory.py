@@ -11,11 +11,14 @@ from typing import Final
 
 PAUSE: Final = 2.0
 """Seconds between two looks at whether code was loaded."""
+YOUNG: Final = 20_000
+"""New objects between two searches for garbage: the work of one message, of which nothing is left when it is done."""
 
 
 async def settled() -> None:
     """For ever: once no more code is loaded than at the look before, what is there is set aside."""
     known, looked = 0, 0
+    gc.set_threshold(YOUNG)
     while True:
         now = len(sys.modules)
         if now == looked != known:
