@@ -11,7 +11,7 @@ TAB := src/hazemap/device/tab/device.html
 LICENCES := src/hazemap/bundled_licences.txt
 BUNDLED := studio/page/dist/page/licences.txt studio/app/dist/licences.txt studio/tab/dist/tab/licences.txt
 
-.PHONY: demo demo-federated demo-recipes demo-two-servers demo-browser demo-studio compare-quick compare-docs results test test-slow lint docs reference bench mutants constraints clean system studio
+.PHONY: demo demo-federated demo-recipes demo-two-servers demo-browser demo-studio compare-quick compare-docs results test test-slow lint docs reference bench mutants constraints clean system studio man sbom dist
 
 demo: .venv/base $(PAGE)  ## Make a city, release it, draw it, ask it three questions (into ./demo)
 	$(BIN)/hazemap demo --folder demo
@@ -107,6 +107,16 @@ lint: .venv/test  ## Style, types, spelling, import floors
 reference: .venv/base  ## What docs/reference/cli takes from the code
 	$(BIN)/python docs/cli_reference.py
 
+man: .venv/base  ## A man page for every command (in ./man), which wheels carry
+	$(BIN)/python distribution/man_pages.py man
+
+sbom: .venv/base  ## The bill of materials of a wheel and its extra `server`, as CycloneDX (in ./dist)
+	mkdir -p dist && $(BIN)/python distribution/software_bill.py dist/hazemap.cdx.json
+
+dist: studio man sbom  ## What a release of hazemap is: wheel, source and bill of materials (in ./dist)
+	$(BIN)/python -m pip install --quiet build
+	$(BIN)/python -m build --outdir dist
+
 docs: .venv/docs  ## HTML into docs/_build
 	$(BIN)/sphinx-build --quiet --fail-on-warning docs docs/_build
 
@@ -124,7 +134,7 @@ constraints: .venv/test  ## Pin anew what is installed by name
 	  --no-emit-find-links --no-emit-trusted-host --no-emit-options --output-file constraints/python.txt pyproject.toml
 
 clean:
-	rm -rf studio/*/node_modules studio/*/dist $(PAGE) $(TAB) $(LICENCES) src/hazemap/studio/app .venv .mutants demo demo-federated demo-recipes demo-two-servers demo-studio demo-browser comparison docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf man dist studio/*/node_modules studio/*/dist $(PAGE) $(TAB) $(LICENCES) src/hazemap/studio/app .venv .mutants demo demo-federated demo-recipes demo-two-servers demo-studio demo-browser comparison docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv || { apt-get update -qq && apt-get install -qq -y python3-venv && $(PYTHON) -m venv .venv; }
