@@ -34,6 +34,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A ledger of the test's own."""
     folder = tmp_path / "home"
     monkeypatch.setenv("HAZEMAP_HOME", str(folder))
+    monkeypatch.delenv("HAZEMAP_LEDGER", raising=False)
     return folder
 
 

@@ -260,8 +260,10 @@ def test_a_run_and_a_period_are_paid_once_whoever_writes(team) -> None:
     period = {"schedule": "nightly", "period": "2026-01-01", "allowance": '{"kind": "PureDP", "epsilon": "1"}'}
     team.raw("ann", paid(run="one", **period))
     for again in (paid(run="one"), paid(run="two", **period), paid(**period)):
-        with pytest.raises(psycopg.errors.UniqueViolation):
+        with pytest.raises(psycopg.Error, match=r"paid already|charge_of_period"):
             team.raw("ben", again)
+    with pytest.raises(LedgerError, match="this run has paid already; nothing was written"):
+        team.ledger("ben").charge("nyc", A_SEVENTH, "the same run", PEOPLE, "one")
     team.raw("ann", paid(run="one:1", **period))
     assert [each.charge.id for each in team.ledger("audrey").history()] == [1, 2]  # no number is lost
 
@@ -272,6 +274,9 @@ def test_only_who_paid_says_what_for(team) -> None:
     ann.charge("nyc", PureDP(1), "a map", PEOPLE)
     with pytest.raises(LedgerError, match="by who paid it"):
         ben.released(1, statement(PureDP(1)), "his.parquet")
+    for wrong in ("{}", "null", '{"budget": {"kind": "PureDP", "epsilon": "1/2"}}'):
+        with pytest.raises(postgresql.driver().Error, match="with the statement of the release"):
+            team.raw("ann", f"SELECT note_release(1, '{wrong}', 'hers.parquet')")
     ann.released(1, statement(PureDP(1)), "hers.parquet")
     assert team.ledger("audrey").history()[0].file == "hers.parquet"
 

@@ -145,8 +145,7 @@ class TeamLedger:
     def reading(self) -> Iterator[TeamTransaction]:
         """See the ledger at one instant."""
         with self._translated(), closing(self._connection()) as db:
-            db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            self._recognise(db)
+            self._begin(db, "REPEATABLE READ READ ONLY")
             yield TeamTransaction(db)
 
     def write(self, body: Callable[[TeamTransaction], T]) -> T:
@@ -172,10 +171,9 @@ class TeamLedger:
 
     def _attempt(self, db: Any, token: str, body: Callable[[TeamTransaction], T], ends: list[T]) -> T:
         """Once; `ends` are what earlier attempts would have given, of which the last may have counted."""
-        if ends and db.execute("SELECT was_written(%s)", (token,)).fetchone() == (True,):
+        if ends and db.execute(f"SELECT {SCHEMA}.was_written(%s)", (token,)).fetchone() == (True,):
             return ends[-1]
-        db.execute("BEGIN ISOLATION LEVEL SERIALIZABLE")
-        self._recognise(db)
+        self._begin(db, "SERIALIZABLE")
         # waits for an earlier attempt that the server has not given up yet, and fails if that one counts
         db.execute("SELECT begin_write(%s)", (token,))
         result = body(TeamTransaction(db))
@@ -186,7 +184,7 @@ class TeamLedger:
     def _connection(self) -> Any:
         psycopg = postgresql.driver()
         try:
-            db = postgresql.connect(
+            return postgresql.connect(
                 self.url,
                 connect_timeout=10,
                 application_name="hazemap",
@@ -197,11 +195,21 @@ class TeamLedger:
             )
         except psycopg.ProgrammingError:
             raise LedgerError("the URL of the ledger cannot be read: see that it is spelled right") from None
+
+    def _begin(self, db: Any, isolation: str) -> None:
+        """Begin a transaction with settings of its own: a proxy may give each one another connection."""
         wait = f"'{int(1000 * max(self.patience, 1))}ms'"
         limits = ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout")
         settings = {"search_path": f"{SCHEMA}, pg_temp", "synchronous_commit": "on", **dict.fromkeys(limits, wait)}
-        db.execute("; ".join(f"SET {name} = {value}" for name, value in settings.items()))
-        return db
+        db.execute(
+            "; ".join(
+                [
+                    f"BEGIN ISOLATION LEVEL {isolation}",
+                    *(f"SET LOCAL {name} = {value}" for name, value in settings.items()),
+                ]
+            )
+        )
+        self._recognise(db)
 
     def _recognise(self, db: Any) -> None:
         [version] = db.execute("SELECT version FROM hazemap_ledger.ledger").fetchone() or [0]

@@ -283,6 +283,9 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'HZ001', MESSAGE = 'the cap of the data set leaves no room for this charge';
     END LOOP;
     IF of_allowance IS NOT NULL THEN PERFORM budget(of_allowance); END IF;
+    IF EXISTS (SELECT FROM charges WHERE run = of_run) THEN
+        RAISE EXCEPTION USING ERRCODE = 'HZ002', MESSAGE = 'this run has paid already';
+    END IF;
     SELECT coalesce(max(id), 0) + 1 INTO number FROM charges;  -- without a gap: one that is missing was removed
     paid := utc();
     IF known IS NULL OR (known ->> 'kind' = 'person' AND known ->> 'read_as' IS NULL) THEN
@@ -298,9 +301,9 @@ CREATE OR REPLACE FUNCTION note_release(of_charge BIGINT, of_statement TEXT, of_
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, hazemap_ledger, pg_temp AS $$
 BEGIN
     PERFORM need_serialisable();
-    PERFORM of_statement::JSONB;
     UPDATE charges SET state = 'released', statement = of_statement, file = of_file
-    WHERE id = of_charge AND state = 'charged' AND who = session_user AND length(of_statement) <= 1000000;
+    WHERE id = of_charge AND state = 'charged' AND who = session_user AND length(of_statement) <= 1000000
+        AND of_statement::JSONB -> 'budget' = price::JSONB;
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'HZ002',
             MESSAGE = 'what a charge was spent on is noted once, by who paid it, with the statement of the release';
