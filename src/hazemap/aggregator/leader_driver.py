@@ -35,6 +35,8 @@ LONGEST: Final = 300
 """Seconds, at most, until a request that failed is sent again."""
 PATIENCE: Final = 600.0
 """Seconds that the helper has for an answer: as long as the lease."""
+TOLD: Final = 10.0
+"""Seconds that the helper has to hear that a job was given up, which nothing waits for."""
 WORKERS: Final = 2
 """Workers on a task: while one verifies, the helper works for the other."""
 ONCE: Final = 2
@@ -165,7 +167,7 @@ class LeaderDriver:
 
         url = self._base + aggregation_jobs(self._service.task.task.id, peer)
         with suppress(httpx.HTTPError, TimeoutError, Refused):
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TOLD):
                 await asked_async(self._http, "DELETE", url, WORDS, self._headers)
 
     async def _later(self, request: HelperRequest, why: str, wait: float | None = None) -> None:
