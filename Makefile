@@ -82,7 +82,7 @@ $(PAGE): $(shell find studio/page studio/bundled_licences.mts -type f -not -path
 	cp dist/page/page.html ../../src/hazemap/releases/page/; else echo "npm is not installed"; fi || \
 	echo "the page could not be built, so there are none of releases"
 
-$(APP): $(shell find studio/app studio/bundled_licences.mts -type f -not -path "*/node_modules/*" -not -path "*/dist/*")
+$(APP): src/hazemap/studio/refusals.json $(shell find studio/app studio/bundled_licences.mts -type f -not -path "*/node_modules/*" -not -path "*/dist/*")
 	@if command -v npm >/dev/null; then cd studio/app && npm ci --silent --no-audit --no-fund && npm run --silent build && \
 	rm -rf ../../src/hazemap/studio/app && cp -r dist ../../src/hazemap/studio/app; else echo "npm is not installed"; fi || \
 	echo "the studio's page could not be built, so there is no studio"

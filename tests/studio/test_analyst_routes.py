@@ -157,7 +157,7 @@ def test_a_study_is_begun_as_its_command_and_its_python_begin_it(served, capsys)
     own = ("name", "created", "same_as")
     rests = [browser.post("/v1/study", {"name": name}).json() for name in ("one", "two", "three")]
     rests = [{name: value for name, value in each.items() if name not in own} for each in rests]
-    assert rests[0] == rests[1] == rests[2] and rests[0]["left"] == "ε = 20, δ = 1e-05, 4 reports"
+    assert rests[0] == rests[1] == rests[2] and rests[0]["left"] == {"price": "ε = 20, δ = 1e-05", "reports": 4}
     for wrong in ({"people": 1}, {"epsilon": "0"}, {"trust": "local"}, {"more": 1}, {"name": "../x"}, {"wait": "soon"}):
         for path in ("/v1/study/review", "/v1/study/begin"):
             assert browser.post(path, {**STUDY, "name": "four", **wrong}).status_code == 422
@@ -186,7 +186,7 @@ def test_a_recipe_is_asked_once_and_answered_with_intervals(served, capsys):
     assert found["state"] == "done", found
     lines = {each["labels"][0]: each for each in found["table"]["lines"]}
     assert lines["hello"]["low"] <= lines["hello"]["count"] <= lines["hello"]["high"]
-    assert found["table"]["people"] >= 9 and found["left"] == "ε = 16, δ = 9e-06, 3 reports"
+    assert found["table"]["people"] >= 9 and found["left"] == {"price": "ε = 16, δ = 9e-06", "reports": 3}
     again = browser.post("/v1/study/ask", {"name": "spring", "text": TEXT}).json()
     assert again["round"] == begun["round"]
     assert browser.post("/v1/study", {"name": "spring"}).json()["left"] == found["left"]

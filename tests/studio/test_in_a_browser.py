@@ -17,6 +17,7 @@ import pytest
 from tests.server.asking_studies import SIGNED, Typist, recipe
 from tests.server.fleet import OPERATOR
 
+import hazemap
 from hazemap.codec import dumps
 from hazemap.planning.synthetic_city import DemoCity
 from hazemap.privacy.budget import PureDP
@@ -49,13 +50,13 @@ def node(*command, **environment):
 
 
 @contextmanager
-def studio(folder, root, book, *options):
-    """A studio as a process, and the link that it prints."""
+def studio(folder, root, book, *options, before="", ends=0):
+    """A studio as a process, and the link that it prints; `before` is run in it first, and it `ends` with a code."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     words = (str(root), "--ledger", str(book.path), "--port", str(port), "--no-browser", *options)
-    started = "from hazemap.cli.main import run; run()"
+    started = f"{before}\nfrom hazemap.cli.main import run; run()"
     log = folder / "studio.log"
     with log.open("w") as said:
         running = subprocess.Popen([sys.executable, "-c", started, "studio", *words], stderr=said)
@@ -71,16 +72,22 @@ def studio(folder, root, book, *options):
         yield f"http://127.0.0.1:{port}/#link=" + log.read_text().partition("#link=")[2].split()[0]
     finally:
         running.send_signal(signal.SIGTERM)
-        assert running.wait(60) == 0, log.read_text()
+        assert running.wait(60) == ends, log.read_text()
+
+
+def city(folder):
+    """The folder of a made-up city, and a ledger that lets it spend ε = 1."""
+    root, book = folder / "data", Ledger(folder / "ledger.sqlite")
+    root.mkdir()
+    DemoCity(3_000, 1).write(root / "city.parquet")
+    book.cap("city", PureDP(1))
+    return root, book
 
 
 @pytest.fixture
 def served(tmp_path):
     """A studio over a made-up city, and the link that it prints."""
-    root, book = tmp_path / "data", Ledger(tmp_path / "ledger.sqlite")
-    root.mkdir()
-    DemoCity(3_000, 1).write(root / "city.parquet")
-    book.cap("city", PureDP(1))
+    root, book = city(tmp_path)
     with studio(tmp_path, root, book) as link:
         yield link, book, root
 
@@ -95,12 +102,20 @@ def played(script, tmp_path, *words):
     return found
 
 
+def speaks_four_languages(other):
+    """Each view in each language: no English but what is marked as such, and nothing wider than a telephone."""
+    assert len(set(other["words"].values())) == 4
+    assert (other["english"], other["wide"]) == ([], [])
+
+
 @pytest.mark.slow
 def test_a_steward_goes_from_a_table_to_a_map_by_keyboard_and_spends_once(served, tmp_path):
     link, book, root = served
+    asked = {"person": "person", "epsilon": 1, "box": "2.1,54.65,2.5,54.881", "output": root / "earlier.parquet"}
+    hazemap.release(root / "city.parquet", ledger=Ledger(tmp_path / "other.sqlite"), **asked)
     found = played("steward", tmp_path, link)
     facts = found["facts"]
-    assert found["checked"] == 11 and "--rho 0.02" in facts["rho"] and "--epsilon" not in facts["rho"]
+    assert found["checked"] == 21 and "--rho 0.02" in facts["rho"] and "--epsilon" not in facts["rho"]
     assert "link=" not in facts["address"]
     assert "has ε = 1 left of its cap ε = 1" in facts["refused"]
     assert "ε = 0.5" in facts["cost"] and facts["done"] == "city-map.parquet is there. The data set has ε = 0.5 left."
@@ -109,9 +124,63 @@ def test_a_steward_goes_from_a_table_to_a_map_by_keyboard_and_spends_once(served
     assert facts["framed"]["origin"] == "null" and facts["framed"]["parent"] == "SecurityError"
     assert facts["framed"]["cookie"] in ("", "SecurityError")
     assert facts["saved"] == "city-map.geojson" and "ε = 0.5" in facts["ledger"]
-    assert len(set(facts["words"].values())) == 4
+    speaks_four_languages(facts["other"])
     assert book.status("city", "full").charges == 1
-    assert {path.name for path in root.iterdir()} == {"city.parquet", "city-map.parquet"}
+    assert {path.name for path in root.iterdir()} == {"city.parquet", "city-map.parquet", "earlier.parquet"}
+
+
+SLOW = """
+import time
+from hazemap.execution import run as slow
+read = slow.opened
+
+def opened(spec, source, key, memory_limit, say):
+    for part in range(1_000):
+        say("reading rows", part / 1_000)
+        time.sleep(0.1)
+    return read(spec, source, key, memory_limit, say)
+
+slow.opened = opened
+"""
+
+
+@pytest.mark.slow
+def test_a_steward_stops_statistics_before_their_charge_by_keyboard_and_pays_nothing(tmp_path):
+    root, book = city(tmp_path)
+    with studio(tmp_path, root, book, before=SLOW) as link:
+        found = played("stopping", tmp_path, link)
+    facts = found["facts"]
+    assert "hazemap stats city.parquet" in facts["command"] and "--low 54" in facts["command"]
+    assert facts["stopped"] == "Nothing was paid." and "too few" in facts["plan"] and facts["english"] == []
+    assert book.status("city", "full").charges == 0
+    assert {path.name for path in root.iterdir()} == {"city.parquet"}
+
+
+KILLED = """
+import os, signal
+from hazemap.execution import journal
+keep = journal.Journal.answer
+
+def answer(self, answered):
+    keep(self, answered)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+journal.Journal.answer = answer
+"""
+
+
+@pytest.mark.slow
+def test_a_studio_that_is_killed_in_a_run_is_started_again_and_makes_the_map_at_no_second_price(tmp_path):
+    root, book = city(tmp_path)
+    with studio(tmp_path, root, book, before=KILLED, ends=-signal.SIGKILL) as link:
+        lost = played("recovery", tmp_path, link, "killed")
+    assert "Under Ledger it offers what was paid for" in lost["facts"]["lost"]
+    assert book.status("city", "full").charges == 1 and not (root / "city-map.parquet").exists()
+    with studio(tmp_path, root, book) as link:
+        facts = played("recovery", tmp_path, link, "started")["facts"]
+    assert "Recover charge" in facts["offered"] and facts["english"] == []
+    assert facts["done"] == "city-map.parquet is there. The data set has ε = 0.5 left." and facts["charges"] == 1
+    assert book.status("city", "full").charges == 1 and (root / "city-map.parquet").exists()
 
 
 @pytest.mark.slow
@@ -129,12 +198,13 @@ def test_an_operator_orders_watches_stops_and_fetches_by_keyboard(tmp_path):
         with studio(tmp_path, root, book, *options) as link:
             found = played("operator", tmp_path, link, OPERATOR)
     facts = found["facts"]
-    assert found["checked"] == 7
+    assert found["checked"] == 11
     assert "2" in facts["refused"] and "people" in facts["refused"]
     assert str(token) in facts["command"] and "--epsilon 10" in facts["command"]
     assert OPERATOR not in facts["command"] + facts["python"] and not facts["kept"]
     assert "<b>not</b> me" in facts["reasons"]
-    assert len(set(facts["words"].values())) == 4
+    speaks_four_languages(facts["other"])
+    assert "--slots hour-of-day" in facts["slots"]
     assert {path.name for path in root.iterdir()} == {"commuters.parquet"}
 
 
@@ -152,10 +222,10 @@ def test_an_analyst_writes_checks_and_asks_a_recipe_by_keyboard(tmp_path):
         with studio(tmp_path, root, book, "--server", url, "--token-file", str(token)) as link:
             found = played("analyst", tmp_path, link, recipe_to_toml(recipe()))
     facts = found["facts"]
-    assert found["checked"] == 7
+    assert found["checked"] == 10
     assert "TOML" in facts["refused"] and "ngram" in facts["words"]
     assert "hello" in facts["answer"] and "3 reports" in facts["left"]
-    assert len(set(facts["languages"].values())) == 4
+    speaks_four_languages(facts["other"])
     assert {path.name for path in root.iterdir()} == {"keyboard.json", "words.toml", "spring.parquet"}
 
 
@@ -168,7 +238,7 @@ def test_a_researcher_drops_a_map_and_reads_the_points_of_figures(tmp_path):
     with studio(tmp_path, root, book) as link:
         found = played("researcher", tmp_path, link, str(tmp_path / "town.csv"))
     facts = found["facts"]
-    assert found["checked"] == 3 and facts["charts"] == 3
+    assert found["checked"] == 4 and facts["charts"] == 3
     assert "leads out" in facts["refused"]
     assert (
         "UG at ε = 0.5: " in facts["first"]
@@ -176,7 +246,7 @@ def test_a_researcher_drops_a_map_and_reads_the_points_of_figures(tmp_path):
         and "of 2 releases" in facts["second"]
     )
     assert facts["hovered"] not in (facts["first"], facts["second"])
-    assert len(set(facts["words"].values())) == 4
+    speaks_four_languages(facts["other"])
     assert {path.name for path in root.iterdir()} == {"my town.csv", "comparison"}
 
 

@@ -12,6 +12,7 @@ import pytest
 from hazemap.cli.main import main
 from hazemap.errors import FileError, InputError
 from hazemap.privacy.ledger import Ledger
+from hazemap.service.prometheus_text import labels, series
 from hazemap.studio import server_answers
 from hazemap.studio.coordinator_access import ANSWER, CoordinatorAccess, StrangeAnswer
 from hazemap.studio.operator_routes import THREADS
@@ -386,6 +387,35 @@ def test_the_health_of_aggregators_is_told_without_showing_them_a_token(tmp_path
         found = scene.browser().get("/v1/aggregators").json()["aggregators"]
     assert [each["well"] for each in found] == [True, False, False]
     assert all("authorization" not in {name.lower() for name in headers} for _, _, headers in known)
+
+
+def test_an_aggregator_tells_its_tasks_to_the_token_of_its_own_operator(tmp_path):
+    from hazemap.protocols.dap.hpke_configs import HpkeConfig, HpkeConfigList
+
+    keys = HpkeConfigList((HpkeConfig(7, 0x20, 1, 1, bytes(32)),)).to_bytes()
+    own = tmp_path / "one.token"
+    own.write_text("the token of this aggregator\n")
+    lines = series("reports_waiting", "gauge", "Waiting.", [(labels(task="abcd1234"), 5)])
+    lines += series("reports_rejected_total", "counter", "No.", [(labels(task="abcd1234", reason=r), 2) for r in "ab"])
+    lines += ['hazemap_reports_waiting{task="<b>"} 1e999', "hazemap_jobs_open -1", "polls 3"]
+    numbers = "\n".join(lines).encode()
+    answers = {f"/{name}/hpke_config": (200, {}, keys) for name in ("good", "odd", "long")}
+    answers |= {"/good/metrics": (200, {}, numbers), "/odd/metrics": (200, {}, own.read_bytes())}
+    with hostile({**answers, "/long/metrics": (200, {}, b"x" * (2 << 20))}) as (url, known):
+        asked = [f"{url}/{name}/,{own}" for name in ("good", "odd", "long")]
+        scene = operating(tmp_path, url, SECRET, aggregators=asked)
+        text = scene.browser().get("/v1/aggregators").text
+    good, odd, long = json.loads(text)["aggregators"]
+    assert good["tasks"] == [
+        {"task": "abcd1234", "waiting": 5, "jobs": 0, "batches": 0, "counted": 0, "rejected": 4},
+    ]
+    assert (odd["sentence"], odd["tasks"]) == ("numbersRefused", None) and not long["well"]
+    assert own.read_text().strip() not in text
+    shown = {path: {k.lower(): v for k, v in headers.items()}.get("authorization") for _, path, headers in known}
+    assert {path for path, token in shown.items() if token} == {f"/{name}/metrics" for name in ("good", "odd", "long")}
+    assert SECRET not in str(known)
+    with pytest.raises(InputError, match="holds no token"):
+        operating(tmp_path, url, SECRET, aggregators=[f"{url},{tmp_path / 'nothing'}"])
 
 
 def test_two_users_have_a_server_and_a_token_each(tmp_path):

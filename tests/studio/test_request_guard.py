@@ -129,7 +129,7 @@ def test_every_answer_says_that_nothing_else_may_run_frame_or_keep_it(tmp_path):
 def test_a_body_that_is_no_form_is_refused_before_it_is_understood(tmp_path, content, kind, code):
     browser = Scene(tmp_path).browser()
     found = browser.client.post("/v1/files", content=content, headers=browser.headers(**{"content-type": kind}))
-    assert found.status_code == code and set(found.json()["error"]) == {"type", "message"}
+    assert found.status_code == code and set(found.json()["error"]) == {"type", "message", "said"}
 
 
 def test_a_body_without_an_end_is_not_read_to_it(tmp_path):

@@ -1,5 +1,6 @@
 """What a steward does in the studio: look, plan, see the price, release once, look at the map, recover."""
 
+import json
 import shlex
 import subprocess
 import sys
@@ -15,7 +16,9 @@ from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.readers import file_formats, open_table
 from hazemap.specs.release_spec import ReleaseSpec
+from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.studio import table_preview
+from hazemap.studio.refusals import SENTENCES
 from hazemap.studio.stewards import Stewards
 
 from .scene import BOX, Browser, Scene, order, reviewed, write_table
@@ -275,6 +278,145 @@ def test_a_run_that_fails_says_why_and_may_be_tried_again(scene):
         assert run["state"] == "failed" and "'nobody'" in run["error"]["message"]
     assert scene.book.status("visits", "full").charges == 0
     assert [each["state"] for each in browser.get("/v1/runs").json()["runs"]] == ["failed", "failed"]
+
+
+def test_a_run_is_stopped_before_its_charge_at_no_cost_and_may_be_begun_again(tmp_path):
+    scene = Scene(tmp_path, wait=True)
+    browser = scene.browser()
+    asked = reviewed(browser)
+    run = browser.post("/v1/releases", asked).json()["run"]
+    assert browser.post(f"/v1/runs/{run}/stop").json()["stopping"]
+    scene.waiting.pop()()
+    found = browser.get(f"/v1/runs/{run}").json()
+    assert (found["state"], found["paid"], found["error"]["said"]["sentence"]) == ("stopped", False, "runStopped")
+    assert scene.book.status("visits", "full").charges == 0 and not (scene.root / "map.parquet").exists()
+    assert browser.post("/v1/ledger").json()["recoverable"] == []
+    again = browser.post("/v1/releases", asked).json()["run"]
+    scene.waiting.pop()()
+    assert browser.post(f"/v1/runs/{again}/stop").json()["state"] == "done"  # what is over stays what it is
+    assert browser.post("/v1/runs/of-somebody-else/stop").status_code == 404
+
+
+def test_a_run_that_is_stopped_after_its_charge_is_recovered_at_no_second_price(tmp_path, monkeypatch):
+    scene = Scene(tmp_path, wait=True)
+    browser = scene.browser()
+    run = browser.post("/v1/releases", reviewed(browser)).json()["run"]
+    keep = execution.Journal.answer
+
+    def answered(journal, answer):
+        keep(journal, answer)
+        browser.post(f"/v1/runs/{run}/stop")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(execution.Journal, "answer", answered)
+        scene.waiting.pop()()
+    found = browser.get(f"/v1/runs/{run}").json()
+    assert (found["state"], found["paid"]) == ("stopped", True) and "has paid ε = 0.6" in found["error"]["message"]
+    [waiting] = browser.post("/v1/ledger").json()["recoverable"]
+    assert waiting["possible"] and not waiting["running"] and "answers are kept" in waiting["state"]
+    for told_to_stop in (True, False):
+        run = browser.post("/v1/recover", {"charge": waiting["charge"]}).json()["run"]
+        if told_to_stop:
+            browser.post(f"/v1/runs/{run}/stop")
+        scene.waiting.pop()()
+        found = browser.get(f"/v1/runs/{run}").json()
+        assert (found["state"], found["paid"]) == ("stopped" if told_to_stop else "done", True)
+    assert scene.book.status("visits", "full").charges == 1
+    assert str(scene.book.status("visits", "full").spent) == "ε = 0.6"
+    assert hazemap.open(scene.root / "map.parquet").statement.budget == PureDP("0.6")
+
+
+def of_values(**more):
+    """Statistics of the table's lat, as a form orders them."""
+    asked = order(kind="statistics", value="lat", low=0, high=60, cells="h3:7", slots="always", variance=True)
+    return {**asked, "quantiles": [0.5], "select": False, **more}
+
+
+def test_statistics_are_ordered_as_on_the_command_line_and_shown(tmp_path, monkeypatch):
+    scene = Scene(tmp_path, cap=None)
+    browser = scene.browser()
+    review = browser.post("/v1/review", of_values()).json()
+    assert review["price"] == "ε = 0.6"
+    command = shlex.split(review["same_as"]["command"].split("\n")[1])
+    assert command[:2] == ["hazemap", "stats"] and "--low" in command and "--variance" in command
+    monkeypatch.chdir(scene.root)
+    assert main([*command[1:], "--write-spec", "spec.toml"]) == 0
+    asked = {name: value for name, value in of_values().items() if name not in ("kind", "select")}
+    assert StatisticsSpec.from_toml(Path("spec.toml").read_text()) == StatisticsSpec.from_json(asked)
+    taken = []
+    monkeypatch.setattr(hazemap, "stats", lambda source, **named: taken.append((source, named)), raising=False)
+    exec(review["same_as"]["python"], {})
+    assert taken[0][1].pop("ledger") == scene.book
+    assert StatisticsSpec.of(taken[0][0], **taken[0][1]) == StatisticsSpec.from_json(asked)
+    run = browser.post("/v1/releases", {"order": of_values(), "key": review["key"]}).json()
+    assert run["state"] == "done", run
+    found = browser.post("/v1/map", {"file": "map.parquet"}).json()
+    assert found["kind"] == "Statistics" and found["total"] is None
+    assert scene.book.status("visits", "full").charges == 1
+
+
+def test_statistics_are_planned_without_data(tmp_path):
+    browser = Scene(tmp_path, cap=None).browser()
+    asked = {name: value for name, value in of_values().items() if name not in ("source", "value", "output")}
+    found = browser.post("/v1/plan", asked).json()
+    assert [each["max_cells_per_person"] for each in found["reaches"]] == [4, 8, 16] and found["cap"] == 8
+    assert "hazemap stats --plan --value VALUE" in found["same_as"]["command"]
+    assert browser.post("/v1/plan/picture", asked).status_code == 422
+    assert browser.post("/v1/plan", {**asked, "source": "visits.csv"}).status_code == 422
+    assert browser.post("/v1/plan", {**asked, "high": -5}).status_code == 422
+
+
+DISTRICT = {"type": "Polygon", "coordinates": [[[13.2, 52.4], [13.6, 52.4], [13.6, 52.6], [13.2, 52.6], [13.2, 52.4]]]}
+
+
+def test_districts_of_the_folder_are_mapped_and_no_others(scene, tmp_path):
+    feature = {"type": "Feature", "properties": {"name": "Middle"}, "geometry": DISTRICT}
+    text = json.dumps({"type": "FeatureCollection", "features": [feature]})
+    for place in (scene.root / "town.geojson", tmp_path / "away.geojson"):
+        place.write_text(text)
+    (scene.root / "link.geojson").symlink_to(tmp_path / "away.geojson")
+    vrt = f"<OGRVRTDataSource><OGRVRTLayer name='away'><SrcDataSource>{tmp_path}/away.geojson</SrcDataSource>"
+    (scene.root / "other.geojson").write_text(f"{vrt}</OGRVRTLayer></OGRVRTDataSource>")
+    (scene.root / "other.vrt").write_text(f"{vrt}</OGRVRTLayer></OGRVRTDataSource>")
+    browser = scene.browser()
+    asked = order(cells="districts:town.geojson:name", method="flat")
+    del asked["box"]
+    for wrong in (
+        "/etc/passwd",
+        "../away.geojson",
+        "link.geojson",
+        "other.geojson",
+        "other.vrt",
+        "",
+        "town.geojson,",
+        ".",
+    ):
+        assert browser.post("/v1/review", {**asked, "cells": f"districts:{wrong}"}).status_code == 422, wrong
+    found = browser.post("/v1/review", asked)
+    assert found.status_code == 200, found.text
+    assert "districts:town.geojson:name" in found.json()["same_as"]["command"]
+    run = browser.post("/v1/releases", {"order": asked, "key": found.json()["key"]}).json()
+    assert run["state"] == "done", run
+    assert browser.post("/v1/map", {"file": "map.parquet"}).json()["cells"] >= 1
+
+
+def test_what_the_studio_refuses_has_a_sentence_of_the_catalogue(scene):
+    browser = scene.browser()
+    asked = {
+        "overCap": ("/v1/review", order(epsilon="1.5")),
+        "leadsOut": ("/v1/map", {"file": "../map.parquet"}),
+        "noSuchFile": ("/v1/map", {"file": "nothing.parquet"}),
+        "chooseATable": ("/v1/review", {**order(), "source": ""}),
+        "nameAFile": ("/v1/review", {**order(), "output": ""}),
+        "planBox": ("/v1/plan", {"epsilon": "1", "people": 500}),
+        "nothingToRecover": ("/v1/recover", {"charge": 7}),
+        "noServer": ("/v1/campaign", {"name": "a"}),
+    }
+    for sentence, (path, data) in asked.items():
+        found = browser.post(path, data).json()["error"]
+        assert found["said"]["sentence"] == sentence, (sentence, found)
+        if not found["said"]["more"]:
+            assert found["message"] == SENTENCES[sentence].format(**found["said"]["words"])
 
 
 def test_two_maps_are_compared(scene):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hazemap.draw import Beside
     from hazemap.releases import Release, Statistics, TimedRelease
     from hazemap.releases.heatmap import Heatmap
+    from hazemap.releases.release_difference import ReleaseDifference
     from hazemap.spatial.bounding_box import Box
 
 EXAMPLE = "Example: [bold]hazemap show map.parquet -o map.png[/bold]"
@@ -56,6 +57,10 @@ def show(
         ),
     ] = None,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="A heading.")] = None,
+    since: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What changed in each cell since this release of a map: a page, an .html."),
+    ] = None,
     cell: Annotated[
         str | None, typer.Option(metavar="NAME", help="Of statistics: the profile of this cell over all slots.")
     ] = None,
@@ -106,6 +111,9 @@ def show(
 
     A page (.html) holds all of the release in one file, for any browser and without a network: move, zoom, ask.
 
+    With --since the page shows what changed in each cell since another release, with its interval, and hatches cells
+    whose change noise explains.
+
     A heatmap (--blur) shows the density as the eye sees it from afar; a .tif of it is a GeoTIFF with its error.
 
     A map with marks shows the share of each mark, and beside it how wide its interval is.
@@ -119,8 +127,7 @@ def show(
     from hazemap.releases.estimates import PeopleOutside
     from hazemap.releases.study_answers import StudyAnswers
 
-    if frame not in ("map", "people"):
-        raise InputError(f"--frame is map or people; found {frame!r}")
+    _check(frame, since, output)
     said: dict[str, Any] = {}
     release = open_release(file)
     if isinstance(release, StudyAnswers):
@@ -137,7 +144,8 @@ def show(
             "--theme": theme,
         }
         seen = {"outlines": outlines, "box": _box(release, box)}
-        _page(release, output, title, seen, as_json, [name for name, value in chosen.items() if value is not None])
+        shown = release if since is None else _difference(file, release, since)
+        _page(shown, output, title, seen, as_json, [name for name, value in chosen.items() if value is not None])
         return
     page = _paper(width, size, theme)
     if beside is not None and (blur or not isinstance(release, MarkedRelease)):
@@ -198,8 +206,27 @@ def _box(release: "Release | Statistics | TimedRelease", text: str | None) -> "B
     return (PlaneBox if plane_of(release.cells.tree) else Box).parse(text)
 
 
+def _check(frame: str, since: Path | None, output: Path | None) -> None:
+    """`InputError` for options that show nothing."""
+    if frame not in ("map", "people"):
+        raise InputError(f"--frame is map or people; found {frame!r}")
+    if since is not None and (output is None or output.suffix.lower() != ".html"):
+        raise InputError("what changed since another release is shown by a page: name an .html with -o")
+
+
+def _difference(file: Path, release: "Release | Statistics", since: Path) -> "ReleaseDifference":
+    """What changed since another release."""
+    from hazemap.releases import Release, open_release
+
+    before = open_release(since)
+    if not isinstance(release, Release) or not isinstance(before, Release):
+        other = since if isinstance(release, Release) else file
+        raise InputError(f"{other} is no map: what changed is told of two maps")
+    return release.since(before)
+
+
 def _page(
-    release: "Release | Statistics",
+    release: "Release | Statistics | ReleaseDifference",
     output: Path,
     title: str | None,
     seen: dict[str, Any],
@@ -208,13 +235,15 @@ def _page(
 ) -> None:
     """Write a page for a browser; `InputError` for options of pictures. `seen` are lines over it, and a box."""
     from hazemap.atomic_write import write_whole
+    from hazemap.releases.release_difference import ReleaseDifference
 
     if of_pictures:
         raise InputError(f"a page shows all of the map, to be moved and zoomed: leave {', '.join(of_pictures)} out")
+    said = {"said": release.summary} if isinstance(release, ReleaseDifference) else {}
     with progress() as tell:
         tell("writing the page", None)
         write_whole(output, release.to_html(title, **seen).encode())
-    deliver({"page": str(output)}, as_json, str(output))
+    deliver({"page": str(output), **said}, as_json, str(output), *said.values())
 
 
 def _of_values(

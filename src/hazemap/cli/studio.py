@@ -38,7 +38,11 @@ def studio(
     ] = None,
     aggregator: Annotated[
         list[str] | None,
-        typer.Option(metavar="URL", rich_help_panel=SERVER, help="Show whether it is well; again for others."),
+        typer.Option(
+            metavar="URL[,FILE]",
+            rich_help_panel=SERVER,
+            help="Show whether it is well; with the file of its operator's token its tasks, too. Again for others.",
+        ),
     ] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in a browser.")] = True,
     host: Annotated[str, typer.Option(rich_help_panel=REACHED, help="The address to listen on.")] = "127.0.0.1",

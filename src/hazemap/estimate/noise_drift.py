@@ -10,7 +10,7 @@ Of many p-values `holm` says what they are worth together (Holm 1979), however t
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -172,15 +172,27 @@ def moved_p(difference: float, stddev: float, kurtosis: float) -> float:
     >>> moved_p(0.0, 10.0, 3.0), moved_p(40.0, 10.0, 0.0), moved_p(900.0, 10.0, 0.0)
     (1.0, 0.0001, 1e-09)
     """
-    far = abs(difference) - 1
-    if far <= 0 or not stddev > 0:
-        return 1.0 if far <= 0 else LEAST
-    held = 1.0
-    for chance in _chances_of_tails():
-        if float(reach(1 - chance, kurtosis, at_most=True)) * stddev > far:
-            return held
-        held = chance
-    return LEAST
+    return float(moved_ps(np.array([difference]), np.array([stddev]), kurtosis)[0])
+
+
+def moved_ps(
+    differences: Floats, stddevs: Floats, kurtosis: float, asymmetry: Callable[[float], float] = lambda _: 0.0
+) -> Floats:
+    """The same of many numbers, each on its own: float64[n].
+
+    `asymmetry` is what skewed noise adds to the margin of a number, for a confidence.
+
+    >>> moved_ps(np.array([0.0, 40.0, 900.0]), np.full(3, 10.0), 0.0).tolist()
+    [1.0, 0.0001, 1e-09]
+    """
+    far, chances = np.abs(differences) - 1, np.append(1.0, _chances_of_tails())
+    passed = far > 0
+    held = np.zeros(len(far), dtype=np.int64)
+    for place, chance in enumerate(_chances_of_tails(), 1):
+        margin = float(reach(1 - chance, kurtosis, at_most=True)) * stddevs + asymmetry(1 - chance)
+        passed &= margin <= far
+        held[passed] = place
+    return np.asarray(np.where(stddevs > 0, chances[held], np.where(far <= 0, 1.0, LEAST)))
 
 
 @lru_cache

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from hazemap.releases.gis.layer_styles import LayerStyle
     from hazemap.releases.heatmap import Heatmap
     from hazemap.releases.k_median_centres import Centres
+    from hazemap.releases.release_difference import ReleaseDifference
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +82,7 @@ class Release(BaseRelease, contents=MapContents):
 
     def estimate(self, weights: Floats, counted: str, confidence: float = 0.95) -> Estimate:
         """Σ weights · cells with the error of noise alone: float64[cells], in what `counted` says."""
-        return estimate(self.map, weights, counted, confidence, self._asymmetry(confidence))
+        return estimate(self.map, weights, counted, confidence, self.asymmetry(confidence))
 
     def beyond(self, region: Region, confidence: float = 0.95) -> Estimate:
         """How many are outside a region: elsewhere on the map, and outside it (`nowhere`) where that was asked.
@@ -105,10 +106,16 @@ class Release(BaseRelease, contents=MapContents):
             parts = np.where((shares > 0) & (shares < 1), BY_AREA * shares + (1 - BY_AREA) * guess.clip(0, 1), shares)
         if outside:
             parts, best = 1 - parts, float(self.map.values.sum()) - best
-        found = estimate_cut(self.map, parts, self.clumping, self.counted, confidence, self._asymmetry(confidence))
+        found = estimate_cut(self.map, parts, self.clumping, self.counted, confidence, self.asymmetry(confidence))
         return replace(found, best=best)
 
-    def _asymmetry(self, confidence: float) -> float:
+    def since(self, before: "Release") -> "ReleaseDifference":
+        """What changed in each cell since another release, and where it is more than noise explains."""
+        from hazemap.releases.release_difference import ReleaseDifference
+
+        return ReleaseDifference.of(before, self)
+
+    def asymmetry(self, confidence: float) -> float:
         """What skewed noise adds to the margin of a cell: the most of any answer, as cells only average them."""
         laws = {exchange.answer.chances for exchange in self.transcript}
         return max((asymmetry_margin(law, confidence) for law in laws if law is not None), default=0.0)
@@ -194,7 +201,7 @@ class Release(BaseRelease, contents=MapContents):
         positions = self.ground.places if positions is None else positions
         cellmap, leaves, km2 = self.map, self.map.cells, self.ground.km2[positions]
         values, unbiased, stddev = (each[positions] for each in (cellmap.values, cellmap.unbiased, cellmap.stddev))
-        low, high = bounds(unbiased, stddev, self.kurtosis, confidence, self._asymmetry(confidence))
+        low, high = bounds(unbiased, stddev, self.kurtosis, confidence, self.asymmetry(confidence))
         unit = ground_unit(leaves.tree).column
         return {
             name_column(leaves.tree): np.array(leaves.tree.names(leaves.cells[positions]), dtype=object),

@@ -17,8 +17,10 @@ from hazemap.server.study_order import StudyOrder
 from hazemap.server.study_statement import assumed
 from hazemap.studio import recipe_check, study_answers
 from hazemap.studio.coordinator_access import CoordinatorLine, StrangeAnswer
-from hazemap.studio.operator_routes import CoordinatorThreads, access_of, free, named
+from hazemap.studio.operator_routes import CoordinatorThreads, access_of, named
+from hazemap.studio.refusals import refused
 from hazemap.studio.request_guard import Guard, form
+from hazemap.studio.root_folder import free
 from hazemap.studio.server_answers import fields
 from hazemap.studio.server_answers import whole as whole_number
 from hazemap.studio.server_commands import ServerCommands
@@ -152,7 +154,7 @@ class AnalystRoutes:
         data = await form(request)
         name, file = named(data), data.get("file")
         if not isinstance(file, str) or not file.lower().endswith(".parquet"):
-            raise FileError("answers of a study are written to a .parquet file")
+            raise refused(FileError, "answersAreParquet")
         goal = who.root.inside(file)
         free(goal)
 

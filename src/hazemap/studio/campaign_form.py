@@ -5,14 +5,14 @@ from typing import Any
 
 from hazemap.device.consent_policy import caution_about_small_sums
 from hazemap.errors import InputError
-from hazemap.server.campaign_order import CampaignOrder
+from hazemap.server.campaign_order import MAP, CampaignOrder
 from hazemap.server.campaign_spec import Campaign
 from hazemap.server.privacy_statement import assumed
 from hazemap.specs.parsing import warning_about
 from hazemap.studio.order_form import order_of
 from hazemap.studio.server_commands import ServerCommands
 
-FIELDS = frozenset({"epsilon", "delta", "dataset", "box", "cells", "method", "bounding", "mark", "goal"})
+FIELDS = frozenset(MAP) - {"prior", "prior_is_public"}
 """What a form says of the map. First cells, which are read from a file, are for the command line."""
 
 

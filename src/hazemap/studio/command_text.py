@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from hazemap.privacy.ledger import Ledger
-from hazemap.specs.spec_fields import RELEASE, Value
+from hazemap.specs.spec_fields import RELEASE, STATISTICS, Field, Value
+from hazemap.studio.order_form import STATISTICS_KIND, fields_of, is_statistics
 
 
 @dataclass(frozen=True)
@@ -41,13 +42,18 @@ class Commands:
     ledger: Ledger | None
 
     def release(self, order: Mapping[str, Value]) -> SameAs:
-        """Release a map."""
+        """Release a map, or statistics."""
         rest = {name: value for name, value in order.items() if name != "source"}
-        words = ["release", str(order["source"]), *option_words(rest), *self._ledger]
-        return self._same(words, f"hazemap.release({_arguments([order['source']], rest, self._keyword)})")
+        what = "stats" if rest.pop("kind", None) == STATISTICS_KIND else "release"
+        words = [what, str(order["source"]), *option_words(rest, fields_of(order)), *self._ledger]
+        return self._same(words, f"hazemap.{what}({_arguments([order['source']], rest, self._keyword)})")
 
     def plan(self, order: Mapping[str, Value], people: int) -> SameAs:
         """Plan one."""
+        if is_statistics(order):
+            options = {name: value for name, value in order.items() if name != "kind"}
+            words = ["stats", "--plan", "--value", "VALUE", *option_words(options, STATISTICS)]
+            return self._same(words, f"hazemap.plan_stats({_arguments([], options)})")
         rest = {name: value for name, value in order.items() if name != "box"}
         words = ["plan", *option_words({"box": order["box"]}), "--people", str(people), *option_words(rest)]
         return self._same(words, f"hazemap.plan({_arguments([order['box']], {'people': people, **rest})})")
@@ -68,6 +74,14 @@ class Commands:
         python = f"from hazemap.draw import draw_side_by_side, save\n\nsave(draw_side_by_side([{opened}]), 'two.png')"
         command = " && ".join(line(["show", file]) for file in files)
         return SameAs(f"{self._cd}\n{command}", f"{self._python_cd}\n{python}")
+
+    def difference(self, before: str, after: str) -> SameAs:
+        """Show what changed from one release to another."""
+        page = str(Path(after).with_suffix(".html"))
+        python = (
+            f"made = hazemap.open({after!r}).since(hazemap.open({before!r}))\nopen({page!r}, 'w').write(made.to_html())"
+        )
+        return self._same(["show", after, "--since", before, "-o", page], python)
 
     def history(self, dataset: str | None) -> SameAs:
         """Look at the ledger."""
@@ -116,17 +130,18 @@ def line(words: Sequence[str]) -> str:
     return shlex.join(["hazemap", *words])
 
 
-def option_words(order: Mapping[str, Value]) -> list[str]:
+def option_words(order: Mapping[str, Value], fields: Mapping[str, Field] = RELEASE) -> list[str]:
     """Names of a specification as options, in the order of a file."""
     words: list[str] = []
-    for name, field in RELEASE.items():
+    for name, field in fields.items():
         if name not in order:
             continue
         flag, value = max(field.flags, key=len, default=f"--{name.replace('_', '-')}"), order[name]
         if value is True:
             words.append(flag)
         elif not isinstance(value, bool):
-            for each in value if isinstance(value, list) else [value]:
+            repeated = value if isinstance(value, list) else [value]
+            for each in repeated if field.texts else [",".join(map(str, repeated))]:
                 words += [f"{flag}={each}"] if str(each).startswith("-") else [flag, str(each)]
     return words
 

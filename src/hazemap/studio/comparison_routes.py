@@ -19,8 +19,9 @@ from hazemap.execution.output_lock import only_writer
 from hazemap.execution.run import Progress
 from hazemap.parallel_map import processors
 from hazemap.studio import comparison_views
-from hazemap.studio.operator_routes import free
+from hazemap.studio.refusals import refused, saying
 from hazemap.studio.request_guard import Guard, TooLong, form
+from hazemap.studio.root_folder import free
 from hazemap.studio.running_releases import RunningReleases
 from hazemap.studio.stewards import Steward
 
@@ -60,12 +61,13 @@ class ComparisonRoutes:
             atlas, trials = replace(known.datasets, own=order.own), list(order.preset(known).trials())
             found = compared(trials, atlas, goal, jobs=processors(), tell=tell)
             if not found.rows:
-                raise HazemapError(f"none of the {len(trials):,} trials could be measured: {found.failures[0]:.300}")
+                error = HazemapError(f"none of the {len(trials):,} trials could be measured: {found.failures[0]:.300}")
+                raise saying(error, "nothingMeasured", {"count": len(trials)}, more=True)
             return {"folder": data["folder"], "failures": [each[:300] for each in found.failures[:5]]}
 
         key = f"{who.name}\ncomparison {json.dumps(data, sort_keys=True)}"
         page = f"{who.name}\ncomparison"
-        run = self._runs.begin(who.name, key, page, f"the comparison {data['folder']}", work)
+        run = self._runs.begin(who.name, key, page, str(data["folder"]), work)
         return JSONResponse({**run.to_json(), "same_as": same}, 201)
 
     async def figures(self, request: Request, who: Steward) -> Response:
@@ -75,20 +77,20 @@ class ComparisonRoutes:
             raise InputError("folder is a text")
         folder = who.root.inside(name)
         if not who.root.holds(folder / "results.parquet"):
-            raise FileError(f"{name!r} leads out of the studio's folder")
+            raise refused(FileError, "leadsOut", name=name)
         return JSONResponse({"folder": name, **await asyncio.to_thread(comparison_views.figures, folder)})
 
     async def own(self, request: Request, who: Steward) -> Response:
         """Keep a map that was dropped on the page as a new file of the folder, where it is one."""
         name = unquote(request.headers.get("x-hazemap-name", ""))
         if not name.lower().endswith(comparison_views.OWN_ENDINGS) or "/" in name:
-            raise InputError(f"a map of your own is a file that ends in {', '.join(comparison_views.OWN_ENDINGS)}")
+            raise refused(InputError, "ownMapEnding", endings=", ".join(comparison_views.OWN_ENDINGS))
         goal = who.root.inside(name)
         parts, size = [], 0
         async for part in request.stream():
             size += len(part)
             if size > UPLOAD:
-                raise TooLong(f"a map that is dropped has at most {UPLOAD >> 20} MB: put larger ones into the folder")
+                raise refused(TooLong, "ownMapTooLarge", most=UPLOAD >> 20)
             parts.append(part)
 
         def kept() -> int:

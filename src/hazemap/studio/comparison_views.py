@@ -14,6 +14,7 @@ from hazemap.compare.results import ResultMean, Results
 from hazemap.compare.run_comparison import RESULTS
 from hazemap.errors import FileError, InputError
 from hazemap.studio.command_text import SameAs, line
+from hazemap.studio.refusals import refused
 from hazemap.studio.root_folder import RootFolder
 
 MOST: Final = 12
@@ -42,35 +43,33 @@ def ordered(data: Mapping[str, Any], root: RootFolder) -> tuple[ComparisonOrder,
     """
     folder = data.get("folder")
     if not isinstance(folder, str) or not folder.strip():
-        raise InputError("name a folder for the results, such as comparison")
+        raise refused(InputError, "nameAFolder")
     goal = root.inside(folder)
     if goal == root.path or (goal.exists() and not (goal / RESULTS).exists() and any(goal.iterdir())):
-        raise FileError(f"the folder {folder!r} holds other files: name a new one for the results")
+        raise refused(FileError, "folderHasOthers", name=folder)
     own = []
     for each in _list(data, "own"):
         path = root.table(each)
         name = re.sub(r"[^A-Za-z0-9-]+", "-", path.stem).strip("-")
         if not path.is_file() or not path.name.lower().endswith(OWN_ENDINGS) or not _OWN.fullmatch(name):
-            raise InputError(
-                f"a map of your own is a file whose name begins with a letter and ends in {', '.join(OWN_ENDINGS)}"
-            )
+            raise refused(InputError, "ownMapEnding", endings=", ".join(OWN_ENDINGS))
         own.append(f"{name}={path}")
     maps = [*_list(data, "maps"), *own]
     for each in _list(data, "maps"):
         if not _MAP.fullmatch(each):
-            raise InputError(f"there is no map {each!r:.80}")
+            raise refused(InputError, "noSuchMap", name=each)
     repetitions = data.get("repetitions")
     if type(repetitions) is not int or not 1 <= repetitions <= REPETITIONS:
-        raise InputError(f"each is released 1 to {REPETITIONS} times")
+        raise refused(InputError, "oddRepetitions", most=REPETITIONS)
     methods, epsilons = _list(data, "methods"), _list(data, "epsilons")
-    for what, given in (("map", maps), ("method", methods), ("price", epsilons)):
+    for sentence, given in (("chooseMaps", maps), ("chooseMethods", methods), ("choosePrices", epsilons)):
         if not given:
-            raise InputError(f"choose at least one {what}")
+            raise refused(InputError, sentence)
     order = ComparisonOrder("quick", tuple(maps), tuple(methods), (), tuple(epsilons), repetitions)
     preset = order.preset(Catalogue())
     unknown = {name.partition("@")[0].partition("/")[0] for name in preset.maps} - set(Datasets().known)
     if missing := unknown - {name for name, _ in order.own}:
-        raise InputError(f"there is no map {min(missing)!r:.80}")
+        raise refused(InputError, "noSuchMap", name=min(missing))
     return order, goal
 
 
@@ -100,16 +99,16 @@ def figures(folder: Path) -> dict[str, Any]:
     try:
         too_many = path.stat().st_size > LARGEST or parquet.read_metadata(path).num_rows > ROWS
     except (OSError, ValueError):
-        raise FileError(f"the folder {folder.name!r} holds no results of a comparison") from None
+        raise refused(FileError, "noResults", name=folder.name) from None
     if too_many:
-        raise InputError("these results are too many for a browser: `hazemap compare` draws them")
+        raise refused(InputError, "tooManyResults")
     results = Results.read(path)
     if not {"map", "method", "epsilon"} <= set(results.frame.columns):
-        raise FileError(f"the folder {folder.name!r} holds no results of a comparison of maps")
+        raise refused(FileError, "noResults", name=folder.name)
     try:
         return {"maps": [_of_map(results.where(map=name), str(name)) for name in results.named("map")[:MOST]]}
     except (ValueError, TypeError):  # columns of other types
-        raise FileError(f"the folder {folder.name!r} holds no results of a comparison of maps") from None
+        raise refused(FileError, "noResults", name=folder.name) from None
 
 
 def _of_map(results: Results, name: str) -> dict[str, Any]:

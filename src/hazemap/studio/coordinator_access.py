@@ -5,7 +5,7 @@ an address, a log or a command that is shown. What the server answers is taken f
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from hazemap.codec import Limits, parsed
 from hazemap.device.http_client import checked
 from hazemap.device.printable_text import one_line
 from hazemap.errors import BudgetError, CodecError, FileError, HazemapError, InputError
+from hazemap.service.access_tokens import known_token
 from hazemap.service.operator_line import Operator, operator
 
 ANSWER: Final = Limits(length=16 << 20, items=1 << 20, work=0, depth=12, things=1 << 16, lists=1 << 16)
@@ -38,27 +39,34 @@ class CoordinatorAccess:
     url: str
     token: Path
     certificate: Path | None = None
-    aggregators: tuple[str, ...] = ()
+    aggregators: tuple[tuple[str, Path | None], ...] = ()
+    """The address of each, and the file of its operator's token, if any."""
 
     @classmethod
     def at(
-        cls, url: str, token: Path, certificate: Path | None = None, aggregators: tuple[str, ...] = ()
+        cls, url: str, token: Path, certificate: Path | None = None, aggregators: Sequence[str] = ()
     ) -> "CoordinatorAccess":
         """Checked: HTTPS or this machine, no secret in an address, and a token that can be read.
+
+        An aggregator is an address, or an address, a comma and the file of its operator's token.
 
         >>> CoordinatorAccess.at("https://ann:secret@maps.example", Path("operator.token"))
         Traceback (most recent call last):
         hazemap.errors.InputError: the address of a server holds no user and no password: tokens are in files
         """
-        for each in (url, *aggregators):
+        split = [each.partition(",") for each in aggregators]
+        named = tuple((each, Path(file).absolute() if file else None) for each, _, file in split)
+        for each in (url, *(each for each, _ in named)):
             if urlsplit(each).username is not None or urlsplit(each).password is not None:
                 raise InputError("the address of a server holds no user and no password: tokens are in files")
-        for each in aggregators:
+        for each, file in named:
             checked(each)
             check_endpoint(each)
+            if file is not None and known_token(file) is None:
+                raise InputError(f"{file} holds no token of the operator of {each}: it is in the aggregator's folder")
         if len(aggregators) > MOST_AGGREGATORS:
             raise InputError(f"the health of {MOST_AGGREGATORS} aggregators is shown at most")
-        found = cls(checked(url), token.absolute(), certificate and certificate.absolute(), aggregators)
+        found = cls(checked(url), token.absolute(), certificate and certificate.absolute(), named)
         with found.line():
             return found
 

@@ -8,6 +8,7 @@ from hazemap.privacy.ledger import data_set_name
 from hazemap.privacy.ledger_facts import balance_facts, change_facts, charge_facts
 from hazemap.privacy.ledger_records import LedgerBalance, LedgerChange
 from hazemap.studio.command_text import Commands
+from hazemap.studio.refusals import refused
 from hazemap.studio.stewards import Steward
 
 
@@ -44,9 +45,9 @@ def to_recover(who: Steward, charge: int) -> Recoverable:
     for each in recoverable(who.ledger):
         if each.record.charge.id == charge:
             if not can_recover(who, each):
-                raise InputError(f"charge {charge} is for the command line: `hazemap recover {charge}` says why")
+                raise refused(InputError, "chargeElsewhere", charge=charge)
             return each
-    raise InputError(f"nothing is to be recovered of charge {charge}: its file is there, or nothing of it is kept")
+    raise refused(InputError, "nothingToRecover", charge=charge)
 
 
 def can_recover(who: Steward, each: Recoverable) -> bool:

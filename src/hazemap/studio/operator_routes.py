@@ -6,7 +6,6 @@ The studio holds nothing of it. A coordinator that is slow keeps threads of its 
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from starlette.requests import Request
@@ -15,7 +14,7 @@ from starlette.routing import Route
 
 from hazemap.atomic_write import whole
 from hazemap.codec import dumps
-from hazemap.errors import FileError, InputError
+from hazemap.errors import InputError
 from hazemap.execution.output_lock import only_writer
 from hazemap.releases import open_release
 from hazemap.server.study_spec import NAME
@@ -24,7 +23,9 @@ from hazemap.studio import server_answers
 from hazemap.studio.aggregator_health import aggregators
 from hazemap.studio.campaign_form import ordered, review
 from hazemap.studio.coordinator_access import PICTURE, CoordinatorAccess, CoordinatorLine, StrangeAnswer
+from hazemap.studio.refusals import refused
 from hazemap.studio.request_guard import Guard, form
+from hazemap.studio.root_folder import free
 from hazemap.studio.server_commands import ServerCommands
 from hazemap.studio.stewards import Steward
 
@@ -62,7 +63,7 @@ class CoordinatorThreads:
 def access_of(who: Steward) -> CoordinatorAccess:
     """The coordinator of a steward; `InputError` where they have none."""
     if who.server is None:
-        raise InputError("this studio has no server: start it with --server URL --token-file FILE")
+        raise refused(InputError, "noServer")
     return who.server
 
 
@@ -70,7 +71,7 @@ def named(data: dict[str, Any], field: str = "name") -> str:
     """The name of a campaign or a study, which stands in an address."""
     name = data.get(field)
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise InputError("a campaign or a study is called by 1 to 64 of a-z, 0-9, dot, dash and underscore")
+        raise refused(InputError, "oddCampaignName")
     return name
 
 
@@ -158,7 +159,7 @@ class OperatorRoutes:
         data = await form(request)
         name, file = named(data), data.get("file")
         if not isinstance(file, str) or not file.lower().endswith(".parquet"):
-            raise InputError("a campaign's release is a .parquet file")
+            raise refused(InputError, "campaignIsParquet")
         goal = who.root.inside(file)
 
         def fetched(line: CoordinatorLine) -> None:
@@ -173,9 +174,3 @@ class OperatorRoutes:
         await self._threads.asked(who, fetched)
         same = ServerCommands(access_of(who)).fetch(name, str(goal)).to_json()
         return JSONResponse({"file": file, "same_as": same}, 201)
-
-
-def free(goal: Path) -> None:
-    """`FileError` where a file is there: none is replaced."""
-    if goal.exists() or goal.is_symlink():
-        raise FileError(f"{goal.name} is there already: choose another name")

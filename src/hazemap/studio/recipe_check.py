@@ -12,6 +12,7 @@ from hazemap.recipes.recipe import Recipe
 from hazemap.recipes.recipe_file import recipe_from_json, recipe_from_toml
 from hazemap.recipes.recipe_price import RecipePrice
 from hazemap.studio.command_text import SameAs, line
+from hazemap.studio.refusals import refused
 from hazemap.studio.root_folder import RootFolder
 from hazemap.study.study import check_columns
 
@@ -23,7 +24,7 @@ LONGEST: Final = 60_000
 def recipe_of(text: Any) -> Recipe:
     """The recipe in a text, TOML or JSON by its first sign; `InputError` says what is wrong with it."""
     if not isinstance(text, str) or not 0 < len(text) <= LONGEST:
-        raise InputError(f"a recipe is a text of up to {LONGEST:,} letters")
+        raise refused(InputError, "recipeTooLong", most=LONGEST)
     found = recipe_from_json(text) if text.lstrip()[:1] == "{" else recipe_from_toml(text)
     check_columns(found)
     return found
@@ -32,7 +33,7 @@ def recipe_of(text: Any) -> Recipe:
 def recipe_file(root: RootFolder, name: Any) -> Path:
     """Where a recipe or a policy is in the folder, by a name that ends as one does."""
     if not isinstance(name, str) or not name.lower().endswith(ENDINGS):
-        raise FileError("recipes and policies are files that end in .toml or .json")
+        raise refused(FileError, "recipeEnding")
     return root.inside(name)
 
 
@@ -43,7 +44,7 @@ def read(root: RootFolder, name: Any) -> str:
         with path.open("rb") as file:
             content = file.read(4 * LONGEST + 1).decode()
     except (OSError, UnicodeDecodeError):
-        raise FileError(f"the recipe {name!r:.200} cannot be read: see that it is in the folder") from None
+        raise refused(FileError, "recipeUnread", name=name) from None
     if len(content) > LONGEST:
         raise FileError(f"the recipe {name!r:.200} is longer than {LONGEST:,} letters: it is for the command line")
     return content
@@ -57,12 +58,12 @@ def checked(data: Mapping[str, Any], root: RootFolder) -> dict[str, Any]:
     recipe = recipe_of(data.get("text"))
     policy, people = data.get("policy") or None, data.get("people") or recipe.minimum_cohort
     if type(people) is not int or not 0 < people < 1 << 40:
-        raise InputError("of how many people is a whole number")
+        raise refused(InputError, "oddPeople")
     judged = None
     if policy is not None:
         path = recipe_file(root, policy)
         if not path.is_file():
-            raise FileError(f"there is no policy {policy!r:.200} in the studio's folder")
+            raise refused(FileError, "noSuchPolicy", name=policy)
         judged = check_recipe(recipe, read_policy(path), recipe.minimum_cohort)
     price = RecipePrice.of(recipe)
     touched = judged.admitted.touched if judged and judged.admitted else None

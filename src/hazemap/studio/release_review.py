@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from hazemap.errors import InputError
+from hazemap.errors import CapExceeded, InputError
 from hazemap.execution.output_lock import free_place
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.ledger import Ledger, data_set_name
@@ -20,8 +20,11 @@ from hazemap.privacy.privacy_unit import FULL
 from hazemap.service.access_tokens import fresh, same
 from hazemap.specs.parsing import warning_about
 from hazemap.specs.release_spec import ReleaseSpec
+from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.studio.ledger_view import said
 from hazemap.studio.order_form import Order, release_of
+from hazemap.studio.refusals import refused, saying
+from hazemap.studio.root_folder import free
 from hazemap.studio.stewards import Steward
 
 
@@ -29,7 +32,7 @@ from hazemap.studio.stewards import Steward
 class ReleaseReview:
     """An order that could be carried out now, what it costs whom, and the key to do it."""
 
-    spec: ReleaseSpec
+    spec: ReleaseSpec | StatisticsSpec
     dataset: str
     page: LedgerBalance | None
     left: PrivacyAmount | None
@@ -38,9 +41,7 @@ class ReleaseReview:
     def only_for(self, key: str) -> None:
         """`InputError` where a yes was given to something else."""
         if not same(key, self.key):
-            raise InputError(
-                "the ledger or the order has changed since you looked: nothing was spent; look again at what it costs"
-            )
+            raise refused(InputError, "ledgerChanged")
 
     def to_json(self) -> dict[str, Any]:
         """For the browser."""
@@ -67,11 +68,17 @@ class SpendingKeys:
         That is `InputError` for what can be mended, and `CapExceeded` where the data set may not pay.
         """
         spec = release_of(order, steward.root)
-        if spec.output is not None:
-            free_place(steward.root.inside(str(order["output"])), spec)
-        steward.ledger.check(spec.dataset, spec.budget, FULL)
+        free(goal := steward.root.inside(str(order["output"])))
+        free_place(goal, spec)
         name = data_set_name(spec.dataset)
         page = steward.ledger.status(name, FULL)
+        try:
+            steward.ledger.check(spec.dataset, spec.budget, FULL)
+        except CapExceeded as error:
+            if page is not None and page.remaining is not None:
+                price = {"dataset": name, "left": page.remaining, "cap": page.cap, "price": spec.budget}
+                saying(error, "overCap", price, more=True)
+            raise
         left = None if page is None or page.remaining is None else _left(page.remaining, spec.budget)
         return ReleaseReview(spec, name, page, left, self._key(steward, order, name))
 

@@ -13,6 +13,7 @@ from hazemap.errors import InputError
 from hazemap.releases import Release, Statistics, TimedRelease, open_release
 from hazemap.releases.estimates import PeopleOutside
 from hazemap.releases.study_answers import StudyAnswers
+from hazemap.studio.refusals import refused
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,7 +30,7 @@ def opened(path: Path) -> "Release | Statistics":
     """The map or the statistics in a file."""
     found = open_release(path)
     if isinstance(found, StudyAnswers):
-        raise InputError(f"{path.name} holds {found.HOLDS}, which are no map: `hazemap ask` lists them")
+        raise refused(InputError, "answersAreNoMap", name=path.name)
     return found
 
 
@@ -53,7 +54,7 @@ def facts(path: Path) -> dict[str, Any]:
     if isinstance(release, Release):
         total = release.total()
         about |= {
-            "total": {"value": total.value, "low": total.low, "high": total.high, "said": str(total)},
+            "total": {"value": total.value, "stddev": total.stddev, "low": total.low, "high": total.high},
             "outside": str(PeopleOutside.of(release)),
         }
     return about
@@ -69,17 +70,29 @@ def page(path: Path) -> bytes:
     return opened(path).to_html(path.name).encode()
 
 
+def difference(before: Path, after: Path) -> tuple[bytes, dict[str, int]]:
+    """What changed from one map to another as a page, and in how many of how many cells by more than noise explains."""
+    one, other = _map(before), _map(after)
+    found = other.since(one)
+    summary = {"changed": int(found.changed.sum()), "cells": found.cells.size}
+    return found.to_html(f"{before.name} → {after.name}").encode(), summary
+
+
 def side_by_side(paths: tuple[Path, Path], width: float = 11.0) -> bytes:
     """Two maps as a PNG, in one scale and one view."""
     from hazemap.draw import draw_side_by_side
 
-    maps = [(path.name, opened(path)) for path in paths]
-    for name, release in maps:
-        if not isinstance(release, Release):
-            raise InputError(f"{name} holds statistics of a value: two maps can be compared")
-    shown = [(name, release.map) for name, release in maps if isinstance(release, Release)]
+    maps = [(path.name, _map(path)) for path in paths]
+    shown = [(name, release.map) for name, release in maps]
     caption = " · ".join(f"{name}: {release.statement.line()}" for name, release in maps)
     return _drawn(lambda: draw_side_by_side(shown, caption=caption, width=width))
+
+
+def _map(path: Path) -> Release:
+    release = opened(path)
+    if not isinstance(release, Release):
+        raise refused(InputError, "statisticsAreNoMap", name=path.name)
+    return release
 
 
 def exported(path: Path, ending: str) -> bytes:
@@ -104,7 +117,7 @@ def _exports(release: "Release | Statistics", path: Path) -> list[str]:
 
 def _content(path: Path) -> bytes:
     if path.stat().st_size > LARGEST:
-        raise InputError(f"{path.name} is larger than {LARGEST >> 20} MB: export it with the command")
+        raise refused(InputError, "tooLargeToSave", name=path.name, most=LARGEST >> 20)
     return path.read_bytes()
 
 

@@ -21,6 +21,7 @@ from hazemap.errors import BudgetError, CodecError, ConversationError, HazemapEr
 from hazemap.service.http_limits import HttpLimits
 from hazemap.service.rate_limit import RateLimit, place_of
 from hazemap.studio.coordinator_access import StrangeAnswer
+from hazemap.studio.refusals import refused, told_of
 from hazemap.studio.running_releases import Busy, UnknownRun
 from hazemap.studio.sessions import Session, Sessions
 from hazemap.studio.stewards import Steward, Stewards
@@ -68,6 +69,10 @@ class NotSignedIn(HazemapError):
 
 class Foreign(HazemapError):
     """A request that another site has made, or that names another server."""
+
+
+class Bug(HazemapError):
+    """What the studio should have dealt with."""
 
 
 class TooLong(HazemapError):
@@ -150,8 +155,8 @@ class OwnHostOnly:
 
         hosts = [value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"host"]
         if len(hosts) != 1 or hosts[0] not in self._origins.hosts:
-            words = "this studio is not called so: open it by the address that it printed"
-            await _problem(421, "Foreign", words)(scope, receive, guarded)
+            wrong = Foreign("this studio is not called so: open it by the address that it printed")
+            await _problem(421, wrong)(scope, receive, guarded)
             return
         await self._inner(scope, receive, guarded)
 
@@ -199,13 +204,13 @@ class Guard:
         """The steward of a session, as long as their token is what it was."""
         steward = None if session is None else self.stewards.by_name.get(session.name)
         if steward is None or session is None or self.stewards.fingerprint(steward.name) != session.token:
-            raise NotSignedIn("you are not signed in, or no longer: ask for a new link, or show your token")
+            raise refused(NotSignedIn, "signedOut")
         return steward
 
     def patient(self, request: Request) -> None:
         """Raise `TooOften` where somebody has guessed too often."""
         if self._guesses.wait(_place(request)) is not None:
-            raise TooOften("too many wrong links or tokens came from this address: wait a minute")
+            raise refused(TooOften, "tooOften")
 
     def wrong(self, request: Request) -> None:
         """Count a wrong guess."""
@@ -232,12 +237,12 @@ def told(endpoint: Endpoint) -> Endpoint:
             return Response(status_code=400)
         except HazemapError as error:
             code = next((code for kind, code in _CODES if isinstance(error, kind)), 500)
-            return _problem(code, type(error).__name__, str(error))
+            return _problem(code, error)
         except OSError as error:
-            return _problem(500, "SystemError", f"the system refused ({error.strerror or type(error).__name__})")
+            return _problem(500, refused(SystemError, "systemRefused", why=error.strerror or type(error).__name__))
         except Exception:
             log.exception("a request that the studio cannot deal with: %s", ascii(request.url.path)[:200])
-            return _problem(500, "Bug", "the studio could not deal with this request; its terminal says why")
+            return _problem(500, refused(Bug, "bug"))
 
     return answered
 
@@ -267,5 +272,5 @@ def _place(request: Request) -> str:
     return place_of(request.client.host if request.client else None)
 
 
-def _problem(status: int, kind: str, words: str) -> Response:
-    return JSONResponse({"error": {"type": kind, "message": words}}, status)
+def _problem(status: int, error: Exception) -> Response:
+    return JSONResponse({"error": told_of(error)}, status)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hazemap.errors import FileError, InputError
 from hazemap.readers.file_formats import ENDINGS, files_of
+from hazemap.studio.refusals import refused
 
 LONGEST = 1_000
 """Characters of a name."""
@@ -54,7 +55,7 @@ class RootFolder:
         _refuse_odd(name)
         asked = Path(name)
         if asked.is_absolute() or ".." in asked.parts or not self.holds(self.path / asked):
-            raise FileError(f"{name!r} leads out of the studio's folder")
+            raise refused(FileError, "leadsOut", name=name)
         return self.path / asked
 
     def holds(self, path: Path | str) -> bool:
@@ -71,24 +72,24 @@ class RootFolder:
         """A file or a folder of files that is there, none of which lies elsewhere; `FileError` for any other."""
         path = self.inside(name)
         if not (path.is_file() or path.is_dir()):
-            raise FileError(f"there is no file or folder {name!r} in the studio's folder")
+            raise refused(FileError, "noSuchTable", name=name)
         for file in files_of(str(path)):
             if not self.holds(file):
-                raise FileError(f"{name!r} holds a link to a file outside of the studio's folder")
+                raise refused(FileError, "linkOutside", name=name)
         return path
 
     def file(self, name: str) -> Path:
         """A file that is there."""
         path = self.inside(name)
         if not path.is_file():
-            raise FileError(f"there is no file {name!r} in the studio's folder")
+            raise refused(FileError, "noSuchFile", name=name)
         return path
 
     def entries(self, name: str) -> list[Entry]:
         """What a folder holds that a steward may want, folders first; hidden names and links that lead out are not."""
         folder = self.inside(name)
         if not folder.is_dir():
-            raise FileError(f"there is no folder {name!r} in the studio's folder")
+            raise refused(FileError, "noSuchFolder", name=name)
         found = []
         try:
             names = sorted(each.name for each in os.scandir(folder) if not each.name.startswith("."))
@@ -109,6 +110,12 @@ class RootFolder:
         if is_release(path):
             return "release"
         return "table" if path.name.lower().endswith(READABLE) else None
+
+
+def free(goal: Path) -> None:
+    """`FileError` where a file is there: none is replaced."""
+    if goal.exists() or goal.is_symlink():
+        raise refused(FileError, "fileIsThere", name=goal.name)
 
 
 def is_release(path: Path) -> bool:
@@ -134,8 +141,8 @@ def _refuse_odd(name: str) -> None:
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise FileError("the name of a file is valid text") from None
+        raise refused(FileError, "oddName", most=LONGEST) from None
     if not 0 <= len(name) <= LONGEST or not name.isprintable():
-        raise FileError(f"the name of a file has at most {LONGEST:,} printable characters")
+        raise refused(FileError, "oddName", most=LONGEST)
     if set(name) & set("*?[]"):
-        raise FileError("a name with *, ? or [ could be taken for a pattern: rename the file, or choose its folder")
+        raise refused(FileError, "patternName")

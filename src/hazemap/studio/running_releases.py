@@ -1,6 +1,8 @@
 """Releases that are being made: one at a time of a data set, each once, however often it is asked for.
 
-A run is a thread of this process: if the process ends, so do its runs, and what they paid for can be recovered.
+A run is a thread of this process: if the process ends, so do its runs, and what they paid for can be recovered. One
+that is told to stop does so where it next tells how far it is: before its charge that costs nothing, and after it the
+answers that it has are kept, as if the process had ended there.
 """
 
 import threading
@@ -14,11 +16,15 @@ from typing import Any
 from hazemap.errors import HazemapError, InputError, warnings_told
 from hazemap.execution.run import Progress
 from hazemap.service.access_tokens import fresh
+from hazemap.studio.refusals import refused, told_of
 
 KEPT = 200
 """Runs that are remembered; the oldest that is over goes."""
 TOGETHER = 2
 """So many runs at one time: each takes a processor and memory."""
+
+FRUITLESS = ("failed", "stopped")
+"""States after which the same may be begun again."""
 
 _warned: ContextVar[list[str] | None] = ContextVar("warned", default=None)
 
@@ -27,7 +33,8 @@ _warned: ContextVar[list[str] | None] = ContextVar("warned", default=None)
 class Run:
     """One run. `part` is what is done of what it is `doing` now, 0 to 1, where that is known.
 
-    `state` is running, done or failed; then it has `facts`, or an `error` (its kind and its words).
+    `state` is running, done, failed or stopped; then it has `facts`, or an `error`, as the browser is told it. `paid`
+    says of one that was stopped whether its price was charged.
     """
 
     name: str
@@ -37,20 +44,23 @@ class Run:
     doing: str = "starting"
     part: float | None = None
     facts: dict[str, Any] = field(default_factory=dict)
-    error: tuple[str, str] | None = None
+    error: dict[str, Any] | None = None
     warnings: list[str] = field(default_factory=list)
+    stopping: bool = False
+    paid: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """For the browser."""
-        kind, words = self.error or (None, None)
         return {
             "run": self.name,
             "what": self.what,
             "state": self.state,
             "doing": self.doing,
             "part": self.part,
-            "error": words and {"type": kind, "message": words},
+            "error": self.error,
             "warnings": list(self.warnings),
+            "stopping": self.stopping,
+            "paid": self.paid,
             **self.facts,
         }
 
@@ -65,21 +75,30 @@ class RunningReleases:
         self._busy: dict[str, Run] = {}
         self._spawn = spawn or _in_thread
 
-    def begin(self, owner: str, key: str, page: str, what: str, work: Callable[[Progress], dict[str, Any]]) -> Run:
+    def begin(
+        self,
+        owner: str,
+        key: str,
+        page: str,
+        what: str,
+        work: Callable[[Progress], dict[str, Any]],
+        paid: bool = False,
+    ) -> Run:
         """The run of a key, begun unless it was before; `InputError` while another one charges the same `page`.
 
         A key whose run failed may be tried again: whoever makes keys sees to it that they change with every charge.
+        What is `paid` already is paid when it is stopped, too.
         """
         with self._lock:
             known = self._by_key.get(key)
-            if known is not None and known.owner == owner and known.state != "failed":
+            if known is not None and known.owner == owner and known.state not in FRUITLESS:
                 return known
             busy = self._busy.get(page)
             if busy is not None and busy.state == "running":
-                raise Busy(f"{busy.what} is under way, of the same data set: wait for it, then look again")
+                raise refused(Busy, "busy", what=busy.what)
             if sum(run.state == "running" for run in self._runs.values()) >= TOGETHER:
-                raise Busy(f"{TOGETHER} releases are under way: wait for one of them")
-            run = Run(fresh(), owner, what)
+                raise refused(Busy, "tooManyRuns", most=TOGETHER)
+            run = Run(fresh(), owner, what, paid=paid)
             self._runs[run.name] = self._by_key[key] = self._busy[page] = run
             self._forget()
         self._spawn(lambda: self._worked(run, work))
@@ -89,14 +108,20 @@ class RunningReleases:
         """The run that a key has begun already, unless it failed."""
         with self._lock:
             run = self._by_key.get(key)
-        return run if run is not None and run.owner == owner and run.state != "failed" else None
+        return run if run is not None and run.owner == owner and run.state not in FRUITLESS else None
 
     def find(self, owner: str, name: str) -> Run:
         """A run of a steward's own."""
         with self._lock:
             run = self._runs.get(name)
         if run is None or run.owner != owner:
-            raise UnknownRun("there is no such run: the studio was started again since; the ledger knows what was paid")
+            raise refused(UnknownRun, "unknownRun")
+        return run
+
+    def stop(self, owner: str, name: str) -> Run:
+        """Tell a run to stop where it next can; one that is over stays what it is."""
+        run = self.find(owner, name)
+        run.stopping = True
         return run
 
     def of(self, owner: str) -> list[Run]:
@@ -106,18 +131,23 @@ class RunningReleases:
 
     def _worked(self, run: Run, work: Callable[[Progress], dict[str, Any]]) -> None:
         def tell(what: str, part: float | None) -> None:
+            if run.stopping:
+                raise refused(Stopped, "runStopped")
             run.doing, run.part = what, part
 
         _warned.set(run.warnings)
         try:
             run.facts = work(tell)
             run.state = "done"
+        except Stopped as error:
+            run.paid |= error.__cause__ is not None  # a run that has paid says so in an error of its own
+            run.error, run.state = told_of(error), "stopped"
         except HazemapError as error:
-            run.error, run.state = (type(error).__name__, str(error)), "failed"
+            run.error, run.state = told_of(error), "failed"
         except BaseException as error:
             notes = " ".join(getattr(error, "__notes__", ()))
             words = f"this is a bug in hazemap, or the system refused ({type(error).__name__}). {notes}"
-            run.error, run.state = (type(error).__name__, words), "failed"
+            run.error, run.state = {**told_of(error), "message": words}, "failed"
             raise
 
     def _forget(self) -> None:
@@ -131,6 +161,10 @@ class RunningReleases:
 
 class Busy(InputError):
     """Something else is under way."""
+
+
+class Stopped(HazemapError):
+    """Whoever began it told it to stop."""
 
 
 class UnknownRun(InputError):

@@ -9,6 +9,7 @@ from starlette.routing import Route
 
 from hazemap import __version__
 from hazemap.errors import InputError
+from hazemap.studio.refusals import refused
 from hazemap.studio.request_guard import FRAMED, Guard, NotSignedIn, form
 from hazemap.studio.sessions import LASTS
 from hazemap.studio.stewards import ALONE, Steward
@@ -43,8 +44,7 @@ class SignInRoutes:
             name = holder.name
         if name is None:
             self._guard.wrong(request)
-            kind = "link was used already, or is too old" if "link" in data else "token is nobody's"
-            raise NotSignedIn(f"this {kind}: ask for a new one")
+            raise refused(NotSignedIn, "linkUsed" if "link" in data else "tokenUnknown")
         cookie, session = self._guard.sessions.begun(name, self._guard.stewards.fingerprint(name))
         answer = JSONResponse({"name": name, "key": session.key, "version": __version__}, 201)
         self._set(answer, cookie, int(LASTS))
@@ -67,7 +67,7 @@ class SignInRoutes:
         self._guard.patient(request)
         self._guard.wrong(request)  # asking counts: nobody fills a terminal
         if ALONE not in self._guard.stewards.by_name:
-            raise InputError("this studio has users: show your token")
+            raise refused(InputError, "usersHaveTokens")
         self._print_link()
         return Response(status_code=204)
 
@@ -75,7 +75,7 @@ class SignInRoutes:
         """What a ticket is for, once."""
         found = self._guard.sessions.fetched(who.name, request.path_params["ticket"])
         if found is None:
-            raise InputError("this was fetched already, or is too old: ask for it again")
+            raise refused(InputError, "ticketUsed")
         headers = {"content-security-policy": FRAMED, "x-frame-options": "SAMEORIGIN"}
         if found.name is not None:
             headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote(found.name, safe='')}"}

@@ -3,8 +3,9 @@
 import asyncio
 from base64 import b64encode
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
@@ -16,17 +17,23 @@ from hazemap.execution import crash_recovery
 from hazemap.execution.run import Progress
 from hazemap.privacy.privacy_unit import FULL
 from hazemap.readers.csv_dialect import CsvDialect
+from hazemap.releases import Release, Statistics
+from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.specs.table_spec import DIALECT
 from hazemap.studio import release_views
 from hazemap.studio.command_text import Commands
 from hazemap.studio.ledger_view import ledger_view, to_recover
 from hazemap.studio.order_form import TABLE, Order, order_of, plan_of
+from hazemap.studio.refusals import refused
 from hazemap.studio.release_review import SpendingKeys
 from hazemap.studio.request_guard import Guard, form
 from hazemap.studio.running_releases import RunningReleases
 from hazemap.studio.sessions import Fetched
 from hazemap.studio.stewards import Steward
 from hazemap.studio.table_preview import previewed
+
+if TYPE_CHECKING:
+    from hazemap.planning.statistics_plan import StatsPlan
 
 Made = TypeVar("Made")
 
@@ -51,6 +58,7 @@ class StewardRoutes:
             ("/v1/releases", self.release, "POST"),
             ("/v1/runs", self.every_run, "GET"),
             ("/v1/runs/{run}", self.run, "GET"),
+            ("/v1/runs/{run}/stop", self.stop, "POST"),
             ("/v1/ledger", self.ledger, "POST"),
             ("/v1/recover", self.recover, "POST"),
             ("/v1/map", self.map, "POST"),
@@ -58,6 +66,7 @@ class StewardRoutes:
             ("/v1/map/page", self.map_page, "POST"),
             ("/v1/map/export", self.map_export, "POST"),
             ("/v1/compare", self.compare, "POST"),
+            ("/v1/difference", self.difference, "POST"),
         ]
         return [Route(path, steward(endpoint), methods=[method]) for path, endpoint, method in told]
 
@@ -85,19 +94,25 @@ class StewardRoutes:
         return JSONResponse(facts)
 
     async def plan(self, request: Request, who: Steward) -> Response:
-        """What to expect of a map, in figures; no table is opened."""
-        from hazemap.planning.plan_in_words import advice, facts, heading
-        from hazemap.planning.release_plan import planned
+        """What to expect of a map or of statistics, in figures; no table is opened."""
+        from hazemap.planning import plan_in_words, release_plan, statistics_plan
 
-        order, people, spec = plan_of(await form(request))
-        made = await self._planned(request, planned, spec, people)
-        words = {"heading": heading(made), "advice": advice(made, spec.method)}
+        data = await form(request)
+        order, people, spec = await asyncio.to_thread(plan_of, data, who.root)
         same = self._commands(who).plan(order, people).to_json()
-        return JSONResponse({**facts(made, spec.method), **words, "same_as": same})
+        if isinstance(spec, StatisticsSpec):
+            reached = await self._planned(request, statistics_plan.planned, spec)
+            return JSONResponse({**_reached(reached), "same_as": same})
+        made = await self._planned(request, release_plan.planned, spec, people)
+        words = {"heading": plan_in_words.heading(made), "advice": plan_in_words.advice(made, spec.method)}
+        return JSONResponse({**plan_in_words.facts(made, spec.method), **words, "same_as": same})
 
-    async def plan_picture(self, request: Request, __: Steward) -> Response:
+    async def plan_picture(self, request: Request, who: Steward) -> Response:
         """What a map would look like, of a city that does not exist; no table is opened."""
-        _, people, spec = plan_of(await form(request))
+        data = await form(request)
+        _, people, spec = await asyncio.to_thread(plan_of, data, who.root)
+        if isinstance(spec, StatisticsSpec):
+            raise InputError("the made-up city has people and no values: statistics are planned in figures")
 
         def drawn() -> dict[str, Any]:
             from hazemap.draw import draw_grids
@@ -136,7 +151,7 @@ class StewardRoutes:
             who.name,
             key,
             f"{who.name}\n{review.dataset}",
-            f"the release {Path(str(order['output'])).name}",
+            Path(str(order["output"])).name,
             lambda tell: self._released(who, order, key, tell),
         )
         return JSONResponse(run.to_json(), 201)
@@ -144,7 +159,11 @@ class StewardRoutes:
     def _released(self, who: Steward, order: Order, key: str, tell: Progress) -> dict[str, Any]:
         review = self._keys.reviewed(who, order)  # once more, now that no other run of the studio can charge this page
         review.only_for(key)
-        made = publish.run_release(review.spec, ledger=who.ledger, progress=tell)
+        made: Release | Statistics
+        if isinstance(review.spec, StatisticsSpec):
+            made = publish.run_stats(review.spec, ledger=who.ledger, progress=tell)
+        else:
+            made = publish.run_release(review.spec, ledger=who.ledger, progress=tell)
         return self._made(who, review.spec.output, review.dataset, made.statement.line())
 
     def _made(self, who: Steward, output: str | None, dataset: str, line: str) -> dict[str, Any]:
@@ -161,6 +180,10 @@ class StewardRoutes:
         """How far one is."""
         return JSONResponse(self._runs.find(who.name, request.path_params["run"]).to_json())
 
+    async def stop(self, request: Request, who: Steward) -> Response:
+        """Tell one to stop: before its charge at no price; after it, what it has stays to be recovered."""
+        return JSONResponse(self._runs.stop(who.name, request.path_params["run"]).to_json())
+
     async def ledger(self, request: Request, who: Steward) -> Response:
         """Every page, every charge, and what can be recovered; or those of one data set."""
         dataset = _text(await form(request), "dataset", "") or None
@@ -170,7 +193,7 @@ class StewardRoutes:
         """Make the file of a charge that was paid for."""
         charge = (await form(request)).get("charge")
         if type(charge) is not int:
-            raise InputError("say which charge is to be recovered, by its number")
+            raise refused(InputError, "whichCharge")
         each = await asyncio.to_thread(to_recover, who, charge)
 
         def work(tell: Progress) -> dict[str, Any]:
@@ -179,9 +202,7 @@ class StewardRoutes:
 
         page = f"{who.name}\n{each.record.charge.dataset}"
         key = f"recover {charge}"
-        run = self._runs.begin(
-            who.name, f"{who.name}\n{key}", page, f"the release {Path(each.output or '').name}", work
-        )
+        run = self._runs.begin(who.name, f"{who.name}\n{key}", page, Path(each.output or "").name, work, paid=True)
         return JSONResponse(run.to_json(), 201)
 
     async def map(self, request: Request, who: Steward) -> Response:
@@ -226,6 +247,16 @@ class StewardRoutes:
         same = self._commands(who).compare(names).to_json()
         return JSONResponse({**await asyncio.to_thread(compared), "files": names, "same_as": same})
 
+    async def difference(self, request: Request, who: Steward) -> Response:
+        """A ticket for the page of what changed from one release to another, to be framed."""
+        data = await form(request)
+        names = [_text(data, name) for name in ("first", "second")]
+        before, after = (who.root.file(name) for name in names)
+        content, summary = await asyncio.to_thread(release_views.difference, before, after)
+        ticket = self._guard.sessions.ticket(who.name, Fetched(content, "text/html; charset=utf-8"))
+        same = self._commands(who).difference(names[0], names[1]).to_json()
+        return JSONResponse({"url": f"/v1/tickets/{ticket}", "summary": summary, "same_as": same})
+
     async def _file(self, request: Request, who: Steward) -> tuple[str, Path]:
         name = _text(await form(request), "file")
         return name, who.root.file(name)
@@ -239,6 +270,22 @@ def _text(data: Mapping[str, Any], name: str, usual: str | None = None) -> str:
     if not isinstance(value, str):
         raise InputError(f"{name} is a text")
     return value
+
+
+def _reached(made: "StatsPlan") -> dict[str, Any]:
+    """A plan of statistics: for each cap on places a person, how many a place needs, and how sure its mean is then."""
+    from hazemap.planning.statistics_plan import PEOPLE
+
+    return {
+        "cells": made.cells,
+        "slots": made.slots,
+        "places": made.places,
+        "price": str(made.budget),
+        "people": list(PEOPLE),
+        "cap": made.max_cells_per_person,
+        "of_range": made.bounds is None,
+        "reaches": [asdict(each) for each in made.reaches],
+    }
 
 
 def _dialect(order: Order) -> CsvDialect:

@@ -36,8 +36,8 @@ def study(data: Any) -> dict[str, Any]:
         "reason": text(found["reason"] or ""),
         "created": text(found["created"], 80),
         "stopped": maybe(lambda value: text(value, 80), found["stopped"]),
-        "budget": str(budget(found["budget"])),
-        "left": str(budget(found["left"])),
+        "budget": budget_facts(budget(found["budget"])),
+        "left": budget_facts(budget(found["left"])),
         "people": whole(found["people"]),
         "trust": text(found["trust"], 80),
         "assumptions": [text(each) for each in items(found["assumptions"], ASSUMED)],
@@ -51,13 +51,22 @@ def budget(data: Any) -> StudyBudget:
     return StudyBudget(exactly(found["epsilon"]), exactly(found["delta"]), whole(found["reports"]))
 
 
+def budget_facts(found: StudyBudget) -> dict[str, Any]:
+    """What a study may ask for or has left, for the browser."""
+    return {"price": _price(found.epsilon, found.delta), "reports": found.reports}
+
+
+def _price(epsilon: Fraction, delta: Fraction) -> str:
+    return f"ε = {float(epsilon):.6g}, δ = {float(delta):.3g}"
+
+
 def round_of(data: Any) -> dict[str, Any]:
     """One round: what it cost, what became of it, and why."""
     each = fields(data)
     return {
         "round": whole(each["round"]),
         "recipe": text(each["recipe"], 64),
-        "price": f"ε = {float(exactly(each['epsilon'])):.6g}, δ = {float(exactly(each['delta'])):.3g}",
+        "price": _price(exactly(each["epsilon"]), exactly(each["delta"])),
         "state": text(each["state"], 80),
         "reason": text(each["reason"]),
         "created": text(each["created"], 80),

@@ -5,7 +5,7 @@
  * usage: node browser/analyst.mjs LINK RECIPE [FOLDER FOR PICTURES]
  */
 
-import { begun, press, tabTo, write } from "./page.mjs";
+import { begun, otherLanguages, press, tabTo, write } from "./page.mjs";
 
 const [link, recipe, pictures] = process.argv.slice(2);
 const { page, found, check, over, here } = await begun(link, pictures);
@@ -50,7 +50,7 @@ await page.getByText("words.toml is there.").waitFor();
 await write(page, "Policy of the devices", "keyboard.json");
 await press(page, "Check it");
 await page.getByText("Devices that have told nothing yet would answer.").waitFor();
-found.facts.words = await page.locator("ul.told").innerText();
+found.facts.words = await page.locator("ul.told").first().innerText();
 await check(page, "recipe");
 await press(page, /^Ask words: /);
 await page.getByRole("table", { name: "The largest counts" }).waitFor();
@@ -67,10 +67,8 @@ await page.getByText("stopped", { exact: true }).first().waitFor();
 await page.goto(`${here}/#/studies`);
 await page.getByRole("link", { name: "spring" }).waitFor();
 await check(page, "studies");
-found.facts.languages = {};
-for (const code of ["de", "fr", "es", "en"]) {
-  await page.getByRole("combobox").first().selectOption(code);
-  await page.locator("html[lang=" + code + "]").waitFor();
-  found.facts.languages[code] = await page.getByRole("heading", { level: 1 }).textContent();
-}
+found.facts.other = await otherLanguages(page, [
+  ["studies", `${here}/#/studies`, "main li a"], ["study-order", `${here}/#/studies/new/order`, "form.card"],
+  ["study", `${here}/#/studies/spring`, "#answer", () => page.locator("td button").first().click()],
+], check);
 await over();

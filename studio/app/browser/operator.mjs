@@ -5,7 +5,7 @@
  * usage: node browser/operator.mjs LINK SECRET [FOLDER FOR PICTURES]
  */
 
-import { begun, press, tabTo, write } from "./page.mjs";
+import { begun, otherLanguages, press, tabTo, write } from "./page.mjs";
 
 const [link, secret, pictures] = process.argv.slice(2);
 const { page, found, check, over, here } = await begun(link, pictures);
@@ -66,12 +66,22 @@ await check(page, "campaigns");
 await page.emulateMedia({ colorScheme: "dark" });
 await check(page, "campaigns-dark");
 await page.emulateMedia({ colorScheme: "light" });
-found.facts.words = {};
-for (const code of ["de", "fr", "es", "en"]) {
-  await page.getByRole("combobox").first().selectOption(code);
-  await page.locator("html[lang=" + code + "]").waitFor();
-  found.facts.words[code] = await page.getByRole("heading", { level: 1 }).textContent();
-}
+const campaign = async () => {
+  const filled = { name: "third", purpose: "qui", west: "13.2", south: "52.4", east: "13.6", north: "52.6", people: "12" };
+  for (const [name, value] of Object.entries(filled)) await page.locator(`main [name=${name}]`).fill(value);
+  for (const each of await page.locator("main form details summary").all()) await each.click();
+  await page.locator("[name=slots]").fill("hour-of-day");
+  await page.locator("main form button.main").click();
+};
+found.facts.other = await otherLanguages(page, [
+  ["campaigns", `${here}/#/campaigns`, "table"], ["campaign", `${here}/#/campaigns/commuters`, ".view img"],
+  ["campaign-stopped", `${here}/#/campaigns/second`, "dl"],
+  ["campaign-slots", `${here}/#/campaigns/new/order`, ".cost", campaign],
+], check);
+await page.goto(`${here}/#/campaigns`);
+await page.goto(`${here}/#/campaigns/new/order`);
+await campaign();
+found.facts.slots = await page.locator(".cost pre").first().textContent();
 found.facts.kept = await page.evaluate((token) => {
   const stored = JSON.stringify({ ...localStorage, ...sessionStorage });
   return (stored + document.cookie + location.href + document.documentElement.outerHTML).includes(token);

@@ -43,6 +43,8 @@ export async function begun(link, pictures) {
     for (const each of broken) found.violations.push(`${name}: ${each.id}: ${each.nodes[0].html.slice(0, 200)}`);
   }
 
+  check.pictures = pictures;
+
   async function over() {
     await browser.close();
     console.log(JSON.stringify(found));
@@ -58,6 +60,60 @@ export async function tabTo(page, locator) {
     await page.keyboard.press("Tab");
   }
   throw new Error(`the keyboard does not reach ${locator}`);
+}
+
+/** What a reader of another language would meet in English outside of what is marked as such. */
+export async function inEnglish(page, view) {
+  const met = await page.evaluate(() => {
+    const english = /\b(the|of|is|and|are|with|which|people|this|from|been|what|there|that|not|for|it|cells|rows|query|reading|waiting|here|done|running|answers|choose|show|write|each)\b/i;
+    const skipped = "[lang=en], [translate=no], code, pre, script, style";
+    const texts = [];
+    for (const element of document.body.querySelectorAll("*")) {
+      if (element.closest(skipped) || !element.checkVisibility()) continue;
+      for (const child of element.childNodes) if (child.nodeType === Node.TEXT_NODE) texts.push(child.data);
+      for (const name of ["aria-label", "title", "placeholder", "alt", "aria-valuetext"]) texts.push(element.getAttribute(name) ?? "");
+    }
+    return [document.title, ...texts].filter((text) => english.test(text.replace(/\S*\/\S*/g, ""))); // paths and addresses are no words
+  });
+  return met.map((text) => `${view}: ${text.trim().slice(0, 120)}`);
+}
+
+export async function speak(page, code) {
+  await page.locator("header select, select[name=language]").first().selectOption(code);
+  await page.locator(`html[lang=${code}]`).waitFor();
+}
+
+/**
+ * Views in the other three languages: their headings, and what is in English there. Each is a name, an address, what is
+ * waited for, and perhaps what is done before.
+ */
+export async function otherLanguages(page, views, check) {
+  const words = {}, english = [], wide = [];
+  for (const code of ["de", "fr", "es", "en"]) {
+    await page.goto(views[0][1]);
+    await speak(page, code);
+    words[code] = await page.getByRole("heading", { level: 1 }).textContent();
+    for (const [name, address, ready, act] of code === "en" ? [] : views) {
+      await page.goto(address);
+      if (act) await act();
+      await page.locator(ready).first().waitFor();
+      english.push(...await inEnglish(page, `${code} ${name}`));
+      if (code !== "de") continue;
+      await check(page, `${name}-german`);
+      if (await narrow(page, check.pictures && `${check.pictures}/${name}-narrow.png`)) wide.push(name);
+    }
+  }
+  return { words, english, wide };
+}
+
+/** Whether a view is wider than a telephone. */
+async function narrow(page, path) {
+  const usual = page.viewportSize();
+  await page.setViewportSize({ width: 400, height: 800 });
+  if (path) await page.screenshot({ path, fullPage: true });
+  const found = await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth);
+  await page.setViewportSize(usual);
+  return found;
 }
 
 export async function press(page, name, key = "Enter") {

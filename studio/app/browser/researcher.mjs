@@ -7,10 +7,10 @@
 
 import { readFileSync } from "node:fs";
 
-import { begun, press, tabTo, write } from "./page.mjs";
+import { begun, otherLanguages, press, tabTo, write } from "./page.mjs";
 
 const [link, map, pictures] = process.argv.slice(2);
-const { page, found, check, over } = await begun(link, pictures);
+const { page, found, check, over, here } = await begun(link, pictures);
 
 await page.getByRole("heading", { name: "New release" }).waitFor();
 await tabTo(page, page.getByRole("link", { name: "Methods" }));
@@ -48,10 +48,7 @@ found.facts.hovered = await page.locator(".said").first().textContent();
 await check(page, "comparison");
 await page.emulateMedia({ colorScheme: "dark" });
 await check(page, "comparison-dark");
-found.facts.words = {};
-for (const code of ["de", "fr", "es", "en"]) {
-  await page.getByRole("combobox").first().selectOption(code);
-  await page.locator("html[lang=" + code + "]").waitFor();
-  found.facts.words[code] = await page.getByRole("heading", { level: 1 }).textContent();
-}
+found.facts.other = await otherLanguages(page, [["comparison", `${here}/#/comparison`, "svg.chart", async () => {
+  await page.locator("main form button.quiet").last().click();
+}]], check);
 await over();

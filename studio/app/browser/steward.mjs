@@ -5,7 +5,7 @@
  * usage: node browser/steward.mjs LINK [FOLDER FOR PICTURES]
  */
 
-import { begun, press, tabTo, write } from "./page.mjs";
+import { begun, otherLanguages, press, tabTo, write } from "./page.mjs";
 
 const [link, pictures] = process.argv.slice(2);
 
@@ -27,7 +27,7 @@ await tabTo(page, page.getByLabel("Move ε"));
 await page.keyboard.press("Home");
 await page.getByText(/cells at ε = 0\.01/).waitFor();
 found.facts.coarse = await page.getByText(/cells at ε/).textContent();
-await page.getByText("The figures").waitFor();
+await page.locator("summary", { hasText: "The figures" }).waitFor();
 await check(page, "plan");
 await page.getByText("In δ or ρ").click();
 await write(page, "ρ", "0.02");
@@ -99,12 +99,30 @@ await page.emulateMedia({ colorScheme: "dark" });
 await page.goto(`${here}/#/release`);
 await page.getByText("city.parquet").waitFor();
 await check(page, "dark");
-found.facts.words = {};
-for (const code of ["de", "fr", "es", "en"]) {
-  await page.getByRole("combobox").first().selectOption(code);
-  await page.locator("html[lang=" + code + "]").waitFor();
-  found.facts.words[code] = await page.getByRole("heading", { level: 1 }).textContent();
-}
+const order = (fields) => async () => {
+  await page.locator("button.entry", { hasText: "city.parquet" }).click();
+  await page.locator(".chosen").waitFor();
+  for (const [name, value] of Object.entries(fields)) await page.locator(`main [name=${name}]`).fill(value);
+  await page.locator("main form button.main").click();
+};
+const box = { west: "2.1", south: "54.65", east: "2.5", north: "54.881" };
+found.facts.other = await otherLanguages(page, [
+  ["release", `${here}/#/release/1`, ".plan details", () => order({ ...box, epsilon: "0.3" })()],
+  ["refused", `${here}/#/release/2`, ".review [role=alert]", order({ ...box, epsilon: "5", output: "other.parquet" })],
+  ["there", `${here}/#/release/3`, ".review [role=alert]", order({ ...box, epsilon: "0.1", output: "city-map.parquet" })],
+  ["cost", `${here}/#/release/4`, ".cost", order({ ...box, epsilon: "0.2", output: "karte.parquet" })],
+  ["values", `${here}/#/release/5`, ".plan table", async () => {
+    await page.locator("[name=kind]").selectOption("statistics");
+    await order({ low: "0", high: "10" })();
+  }],
+  ["ledger", `${here}/#/ledger`, "table"], ["maps", `${here}/#/maps`, "main li a"],
+  ["map", `${here}/#/maps/city-map.parquet`, ".view iframe, .view img"],
+  ["difference", `${here}/#/maps/city-map.parquet`, "section .view iframe", async () => {
+    await page.locator("form button[type=submit]").click();
+    await page.locator("section.card .line button").first().click();
+  }],
+  ["nowhere", `${here}/#/maps/nothing.parquet`, "[role=alert]"],
+], check);
 await press(page, "Sign out");
 await page.getByRole("heading", { name: "Sign in" }).waitFor();
 await check(page, "signed-out");

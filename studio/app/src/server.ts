@@ -1,4 +1,4 @@
-import { say } from "./catalogue/languages.ts";
+import { say, type Sentence } from "./catalogue/languages.ts";
 
 /** What the studio's server is asked and answers. The key goes with every request; the cookie no script can read. */
 const KEY = "hazemap key";
@@ -16,6 +16,16 @@ export interface Preview {
   rows_shown: boolean;
 }
 export interface PlanPicture { truth: string; shown: string; cells: number; price: string }
+/** What the server says no to: in English, and as a sentence of the catalogue where the studio itself says it. */
+export interface Told {
+  type: string; message: string; said: { sentence: Sentence; words: Record<string, string>; more: boolean } | null;
+}
+export interface ValuesPlan {
+  cells: number | null; slots: number; places: number | null; price: string; people: number[]; cap: number;
+  of_range: boolean;
+  reaches: { max_cells_per_person: number; stddev: number; threshold: number; widths: (number | null)[] }[];
+  same_as: SameAs;
+}
 export interface Plan {
   levels: { name: string; metres: number; cells: number; stddev: number; typical: number; misplaced: number }[];
   recommended: { flat: string; uniform: string };
@@ -29,8 +39,8 @@ export interface Review {
   key: string; same_as: SameAs;
 }
 export interface Run {
-  run: string; what: string; state: "running" | "done" | "failed"; doing: string; part: number | null;
-  error: { type: string; message: string } | null; warnings: string[]; file?: string | null; line?: string;
+  run: string; what: string; state: "running" | "done" | "failed" | "stopped"; doing: string; part: number | null;
+  error: Told | null; warnings: string[]; stopping: boolean; paid: boolean; file?: string | null; line?: string;
   left?: string | null; failures?: string[];
 }
 export interface Page { dataset: string; model: string; charges: number; said: Said }
@@ -53,11 +63,11 @@ export interface Ledger {
 }
 export interface Facts {
   file?: string; kind: string; dataset: string; price: string; method: string; line: string; statement: string;
-  cells: number; slots: string[]; total: { value: number; low: number; high: number; said: string } | null;
+  cells: number; slots: string[]; total: { value: number; stddev: number; low: number; high: number } | null;
   outside: string | null; exports: string[]; same_as?: SameAs;
 }
 export interface Comparison { maps: Facts[]; picture: string; files: string[]; same_as: SameAs }
-export type Order = Record<string, string | boolean | string[]>;
+export type Order = Record<string, string | number | boolean | string[] | number[]>;
 
 export interface Devices { enrolled: number; recent: number }
 export interface CampaignLine { name: string; state: string; reason: string; created: string; ended: string | null }
@@ -90,9 +100,10 @@ export interface StudyRound {
   round: number; recipe: string; price: string; state: string; reason: string; created: string; ended: string | null;
   survivors: number; refusals: Count[]; lost: string[];
 }
+export interface StudyBudget { price: string; reports: number }
 export interface Study {
-  name: string; analysis: string; state: string; reason: string; created: string; stopped: string | null; budget: string;
-  left: string; people: number; trust: string; assumptions: string[]; rounds: StudyRound[];
+  name: string; analysis: string; state: string; reason: string; created: string; stopped: string | null;
+  budget: StudyBudget; left: StudyBudget; people: number; trust: string; assumptions: string[]; rounds: StudyRound[];
   same_as: Record<"status" | "stop", SameAs>;
 }
 export interface Counted { count: number; standard_error: number; low: number; high: number }
@@ -100,7 +111,7 @@ export interface StudyTable {
   features: string[]; lines: (Counted & { labels: string[] })[]; more: number; people: number; confidence: number;
   none: Counted | null; promise: string[];
 }
-export interface StudyAnswer extends StudyRound { table: StudyTable | null; left: string | null; same_as: SameAs }
+export interface StudyAnswer extends StudyRound { table: StudyTable | null; left: StudyBudget | null; same_as: SameAs }
 export interface StudyReview {
   name: string; analysis: string; people: number; reports: number; price: string; assumed: string[]; same_as: SameAs;
 }
@@ -108,16 +119,19 @@ export interface ChartPoint {
   epsilon: number; mean: number; low: number; high: number; mean_said: string; low_said: string; high_said: string;
   number: number;
 }
-export interface Chart { score: string; words: string; short: string; methods: { name: string; points: ChartPoint[] }[] }
+export interface Chart { score: string; methods: { name: string; points: ChartPoint[] }[] }
 export interface Figures { folder: string; maps: { map: string; scores: Chart[] }[] }
 export interface Device {
   device: string; enrolled: string; expires: string | null; revoked: string | null; silent: number | null;
 }
-export interface Health { url: string; well: boolean; said: string; milliseconds: number | null }
+export interface Health {
+  url: string; well: boolean; milliseconds: number | null; sentence: Sentence; words: Record<string, string>; more: string;
+  tasks: { task: string; waiting: number; jobs: number; batches: number; counted: number; rejected: number }[] | null;
+}
 
-/** What went wrong, in the server's words. */
+/** What went wrong; without what the server told of it, in the reader's language already. */
 export class Problem extends Error {
-  constructor(message: string, readonly status: number, readonly kind: string) {
+  constructor(message: string, readonly status: number, readonly told: Told | null = null) {
     super(message);
   }
 }
@@ -133,11 +147,11 @@ async function ask(method: string, path: string, data?: unknown, signal?: AbortS
     found = await fetch(path, { method, headers, body, signal: signal ?? null, credentials: "same-origin" });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new Problem(say("lost"), 0, "Lost");
+    throw new Problem(say("lost"), 0);
   }
   if (found.ok) return found;
-  const told = await found.json().catch(() => null) as { error?: { type: string; message: string } } | null;
-  throw new Problem(told?.error?.message ?? say("lost"), found.status, told?.error?.type ?? "Lost");
+  const told = await found.json().catch(() => null) as { error?: Told } | null;
+  throw new Problem(told?.error?.message ?? say("lost"), found.status, told?.error ?? null);
 }
 
 async function post<T>(path: string, data: unknown = {}, signal?: AbortSignal): Promise<T> {
@@ -166,10 +180,12 @@ export const server = {
   files: (folder: string) => post<Folder>("/v1/files", { folder }),
   table: (source: string) => post<Preview>("/v1/table", { source }),
   plan: (form: object, signal?: AbortSignal) => post<Plan>("/v1/plan", form, signal),
+  planValues: (form: object, signal?: AbortSignal) => post<ValuesPlan>("/v1/plan", form, signal),
   planPicture: (form: object, signal?: AbortSignal) => post<PlanPicture>("/v1/plan/picture", form, signal),
   review: (order: Order) => post<Review>("/v1/review", order),
   release: (order: Order, key: string) => post<Run>("/v1/releases", { order, key }),
   run: (name: string) => get<Run>(`/v1/runs/${encodeURIComponent(name)}`),
+  stop: (name: string) => post<Run>(`/v1/runs/${encodeURIComponent(name)}/stop`),
   runs: async () => (await get<{ runs: Run[] }>("/v1/runs")).runs,
   ledger: (dataset = "") => post<Ledger>("/v1/ledger", { dataset }),
   recover: (charge: number) => post<Run>("/v1/recover", { charge }),
@@ -178,6 +194,8 @@ export const server = {
   page: async (file: string) => (await post<{ url: string }>("/v1/map/page", { file })).url,
   save: (file: string, ending: string) =>
     post<{ url: string; name: string; same_as: SameAs }>("/v1/map/export", { file, ending }),
+  difference: (first: string, second: string) =>
+    post<{ url: string; summary: { changed: number; cells: number }; same_as: SameAs }>("/v1/difference", { first, second }),
   compare: (first: string, second: string) => post<Comparison>("/v1/compare", { first, second }),
   campaigns: () => get<Campaigns>("/v1/campaigns"),
   devices: () => get<{ devices: Device[]; same_as: SameAs }>("/v1/devices"),

@@ -1,6 +1,6 @@
 /**
- * Uses pages of maps with time, with marks and of statistics as people do, and prints what was found as JSON:
- * node check_kinds.mjs slots|marks|values page.html folder-for-pictures west,south,east,north
+ * Uses pages of maps with time, with marks, of statistics and of differences as people do, and prints what was found as JSON:
+ * node check_kinds.mjs slots|marks|values|difference page.html folder-for-pictures west,south,east,north
  */
 
 import { readFileSync } from "node:fs";
@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { launched, opened } from "./chromium.mjs";
 
 const [, , kind, file, pictures, box] = process.argv;
+const timed = kind === "slots" || kind === "values", asked = kind === "slots" || kind === "marks";
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const found = { requests: [], errors: [], checked: 0, violations: [], facts: {}, layers: [] };
 const browser = await launched();
@@ -66,10 +67,10 @@ await visit("english", { hash: "#language=en" }, async (page, check) => {
   }
   await page.check(".comparing input");
   await check("compare");
-  if (kind !== "values") found.facts.asked = await ask(page);
+  if (asked) found.facts.asked = await ask(page);
 });
 
-if (kind !== "marks") {
+if (timed) {
   // By keyboard alone: the slider to the second slot, the map on to the next; then what is asked is of that slot.
   await visit("keyboard", { hash: "#language=en" }, async (page, check) => {
     await until(page, ".slots");

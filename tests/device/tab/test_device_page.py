@@ -7,9 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from hazemap.device.tab.device_page import LONGEST, DevicePage
-from hazemap.device.tab.page_signature import check_signature, signed
-from hazemap.errors import CodecError, InputError, Refused
-from hazemap.protocols.secure_aggregation.signing_identities import Identity, policy_statement
+from hazemap.errors import CodecError, Refused
 
 PAGE = DevicePage(b"<!doctype html><title>a device</title>")
 
@@ -40,29 +38,3 @@ def test_a_page_elsewhere_is_this_one_or_is_named_with_its_digest():
         PAGE.compare(served(PAGE.content, 404), "https://tab.example/")
     with pytest.raises(Refused, match="more than"):
         PAGE.compare(served(bytes(LONGEST + 1)), "https://tab.example/")
-
-
-def test_a_page_is_signed_by_a_key_and_no_other_page_key_or_signature_fits():
-    one, other = Identity.create(), Identity.create()
-    signature = signed(PAGE.content, one)
-    assert len(signature) == 64 and signed(PAGE.content, one) == signature
-    check_signature(PAGE.content, signature, one.public)
-    for page, said, key in (
-        (PAGE.content + b" ", signature, one.public),
-        (PAGE.content, signature, other.public),
-        (PAGE.content, signed(PAGE.content, other), one.public),
-        (PAGE.content, signature[:-1], one.public),
-        (PAGE.content, b"", b""),
-        (b"", signature, one.public),
-    ):
-        with pytest.raises(Refused, match="does not fit"):
-            check_signature(page, said, key)
-
-
-def test_what_a_key_signs_as_a_policy_is_no_page_and_the_other_way_round():
-    identity = Identity.create()
-    statement = policy_statement(bytes(32))
-    with pytest.raises(InputError, match="begins with"):
-        signed(statement, identity)
-    with pytest.raises(Refused):
-        check_signature(statement, identity.sign(statement), identity.public)

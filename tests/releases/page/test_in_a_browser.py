@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from tests.releases.test_marked_release import BOX as MARKED_BOX
 from tests.releases.test_marked_release import rows as marked_rows
+from tests.releases.test_release_difference import BOX as CHANGED_BOX
+from tests.releases.test_release_difference import releases
 from tests.releases.test_timed_release import BERLIN
 from tests.releases.test_timed_release import released as released_with_time
 from tests.releases.test_timed_release import table as timed_rows
@@ -20,6 +22,7 @@ from tests.releases.test_timed_release import table as timed_rows
 import hazemap
 from hazemap.releases.base_release import BaseRelease
 from hazemap.releases.page import page_file
+from hazemap.releases.release_difference import ReleaseDifference
 
 PAGE = Path(__file__).parents[3] / "studio" / "page"
 CHROMIUM = "/usr/bin/chromium"
@@ -66,7 +69,7 @@ def test_a_page_works_without_a_network_by_mouse_and_by_keyboard(kind, release, 
     assert len({str(words) for words in found["words"].values()}) == 4
 
 
-def used(kind: str, made: BaseRelease, folder: Path, box: hazemap.Box) -> dict[str, Any]:
+def used(kind: str, made: BaseRelease | ReleaseDifference, folder: Path, box: hazemap.Box) -> dict[str, Any]:
     """What was found while a page of a kind was used; nothing of it is an error."""
     need(Path(CHROMIUM), PAGE / "node_modules" / "playwright-core", Path(page_file.__file__).with_name("page.html"))
     (folder / "page.html").write_text(made.to_html(title='<img src=x onerror="alert(1)"> & a title'))
@@ -131,6 +134,15 @@ def test_a_page_of_statistics_shows_each_of_them_over_time(tmp_path):
     assert found["facts"]["hover mean"].startswith("Mean of speed: ")
     assert found["facts"]["hover q0.5"].startswith("Median of speed: ")
     assert "people here" in found["facts"]["hover people"].split("\n")[0]
+
+
+@pytest.mark.slow
+def test_a_page_of_a_difference_tells_what_is_more_than_noise_explains(tmp_path):
+    before, after = releases(tmp_path, moved=2_000, method="flat:4")
+    found = used("difference", after.since(before), tmp_path, CHANGED_BOX)
+    assert found["layers"] == ["changeDensity", "change"]
+    assert found["facts"]["hover change"].startswith("Change: ")
+    assert "noise explains" in found["facts"]["hover change"]
 
 
 @pytest.mark.slow

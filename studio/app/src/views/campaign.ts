@@ -2,9 +2,10 @@ import { number, say } from "../catalogue/languages.ts";
 import { field, h, replace, tableOf, type Child } from "../elements.ts";
 import { server, type Campaign, type CampaignAct, type CampaignRound, type Count } from "../server.ts";
 import { confirmed } from "./confirmed.ts";
+import { inEnglish } from "./in_english.ts";
 import { problem } from "./problem.ts";
 import { sameAs } from "./same_as.ts";
-import { stageOf, stateOf } from "./states.ts";
+import { stageOf, stateOf, trustOf } from "./states.ts";
 
 const EVERY = 2_000;
 const SHOWN = 6;
@@ -32,7 +33,7 @@ export function campaign(name: string): HTMLElement {
     const words = `${found.state} ${found.reason}`;
     if (words !== told) {
       told = words;
-      replace(state, stateOf(found.state), " ", h("span", { lang: "en" }, found.reason));
+      replace(state, stateOf(found.state), " ", inEnglish(found.reason));
       replace(acts, ...actsOf(found, again));
     }
     replace(rounds, ...roundsOf(found));
@@ -88,7 +89,7 @@ function roundsOf(found: Campaign): Child[] {
 /** Why devices declined, and why shards were lost, in the words of devices and server. */
 function reasons(rounds: CampaignRound[]): HTMLElement[] {
   return rounds.filter((each) => each.refusals.length > 0 || each.lost.length > 0).map((each) =>
-    h("section", { class: "card" }, h("h2", {}, say("reasonsOf", { round: each.round })), h("ul", { lang: "en" },
+    h("section", { class: "card" }, h("h2", {}, say("reasonsOf", { round: each.round })), h("ul", { lang: "en", translate: "no" },
       ...each.refusals.map(({ said, number: people }) => h("li", {}, `${number(people)}: ${said}`)),
       ...each.lost.map((line) => h("li", {}, line)))));
 }
@@ -105,11 +106,11 @@ function sum(counted: Count[]): string {
 function actsOf(found: Campaign, again: () => void): Child[] {
   const { enrolled, recent } = found.devices;
   const facts: [string, Child][] = [
-    [say("purpose"), found.purpose], [say("price"), found.price],
+    [say("purpose"), h("span", { translate: "no" }, found.purpose)], [say("price"), found.price],
     [say("spentOf"), `${number(100 * found.spent, 1)} %`], [say("dataset"), found.dataset],
-    [say("method"), found.method], [say("trust"), found.trust],
-    [say("peopleARound"), `${number(found.people)} (${found.sampling})`], [say("shards"), number(found.shards)],
-    [say("mode"), found.mode], [say("devices"), say("devicesHere", { enrolled: number(enrolled), recent: number(recent) })],
+    [say("method"), h("code", {}, found.method)], [say("trust"), trustOf(found.trust)],
+    [say("peopleARound"), `${number(found.people)} (${say(found.sampling === "one" ? "samplingOne" : "samplingFresh")})`], [say("shards"), number(found.shards)],
+    [say("mode"), say(found.mode === "malicious" ? "modeMalicious" : "modeSemiHonest")], [say("devices"), say("devicesHere", { enrolled: number(enrolled), recent: number(recent) })],
     [say("begun"), found.created], ...(found.ended === null ? [] : [[say("ended"), found.ended] as [string, Child]]),
   ];
   const act = (what: CampaignAct, label: string, why: string): HTMLElement => h("div", {},

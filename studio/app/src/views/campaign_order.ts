@@ -2,8 +2,10 @@ import { number, say, type Sentence } from "../catalogue/languages.ts";
 import { field, h, replace, select } from "../elements.ts";
 import { server, type CampaignForm, type CampaignReview } from "../server.ts";
 import { GroundFields } from "./ground_fields.ts";
+import { englishList, inEnglish } from "./in_english.ts";
 import { problem } from "./problem.ts";
 import { sameAs } from "./same_as.ts";
+import { trustOf } from "./states.ts";
 
 const TEXTS = ["name", "purpose", "dropout", "corrupt", "local_epsilon", "leader", "helper", "shuffler", "shuffler_key"] as const;
 const WHOLES = ["people", "shard", "numbers", "least", "levels"] as const;
@@ -37,10 +39,13 @@ export function campaignOrder(): HTMLElement {
   const inputs = new Map<Own, HTMLInputElement>();
   const stale = (): void => replace(below);
   const ground = new GroundFields(false, say("campaignBoxHelp"), stale);
-  const trust = select("trust", Object.keys(TRUSTED).map((each) => [each, each] as const), "secure-sum");
-  const sampling = select("sampling", [["fresh", say("samplingFresh")], ["one", say("samplingOne")]], "fresh");
+  const trust = select("trust", Object.keys(TRUSTED).map((each) => [each, trustOf(each)] as const), "secure-sum");
+  const sampling = select("sampling", [["", say("asSensible")], ["fresh", say("samplingFresh")], ["one", say("samplingOne")]]);
   const mode = select("mode", [["malicious", say("modeMalicious")], ["semi-honest", say("modeSemiHonest")]], "malicious");
   const mark = h("input", { name: "mark", autocomplete: "off" });
+  const times = { slots: "hour-of-day", time_zone: "UTC", since: "", until: "" };
+  const slots = Object.entries(times).map(([name, usual]) =>
+    h("input", { name, autocomplete: "off", placeholder: usual || null }));
 
   function own(name: Own): HTMLElement {
     const numeric = !(TEXTS as readonly Own[]).includes(name) && name !== "dataset" && name !== "goal";
@@ -56,7 +61,7 @@ export function campaignOrder(): HTMLElement {
 
   const ofTrust = [...new Set(Object.values(TRUSTED).flat())].map((name) => [name, own(name)] as const);
   const fit = (): void => ofTrust.forEach(([name, made]) => { made.hidden = !TRUSTED[trust.value]?.includes(name); });
-  for (const each of [trust, sampling, mode, mark]) each.addEventListener("input", stale);
+  for (const each of [trust, sampling, mode, mark, ...slots]) each.addEventListener("input", stale);
   trust.addEventListener("input", fit);
   fit();
 
@@ -67,12 +72,13 @@ export function campaignOrder(): HTMLElement {
     const own: Record<string, string | number> = {};
     for (const name of TEXTS) if (told(name) !== "") own[name] = told(name);
     for (const name of [...WHOLES, ...SECONDS]) if (told(name) !== "") own[name] = Number(told(name));
-    for (const [name, chosen, usual] of [["trust", trust, "secure-sum"], ["sampling", sampling, "fresh"],
+    for (const [name, chosen, usual] of [["trust", trust, "secure-sum"], ["sampling", sampling, ""],
       ["mode", mode, "malicious"]] as const) if (chosen.value !== usual) own[name] = chosen.value;
     const marks = mark.value.trim();
     const map: [string, string | string[]][] = [
       ...OF_MAP.map((name) => [name, given.get(name) ?? ""] as [string, string]),
       ...Object.entries(ground.order()).map(([name, value]) => [name, String(value)] as [string, string]),
+      ...slots.map((each) => [each.name, each.value.trim()] as [string, string]),
       ...(marks === "" ? [] : [["mark", marks.split(",").map((each) => each.trim())] as [string, string[]]]),
     ];
     return { order: own, map: Object.fromEntries(map.filter(([, value]) => value !== "")) };
@@ -110,7 +116,9 @@ export function campaignOrder(): HTMLElement {
   card("order-what", say("campaign"), fields("name", "purpose", "dataset")),
   card("order-map", say("map"), ground.element,
     h("details", {}, h("summary", {}, say("moreOfMap")), h("div", { class: "fields" },
-      field(say("marks"), mark, say("campaignMarksHelp")), own("goal"), own("numbers")))),
+      field(say("marks"), mark, say("campaignMarksHelp")), own("goal"), own("numbers")),
+    h("div", { class: "fields" }, field(say("slots"), slots[0]!, say("slotsHelp")), field(say("timeZone"), slots[1]!),
+      field(say("since"), slots[2]!, say("spanHelp")), field(say("untilTime"), slots[3]!)))),
   card("order-price", say("price"), fields("epsilon", "delta")),
   card("order-people", say("thePeople"), fields("people", "shard", "dropout", "corrupt"), h("div", { class: "fields" },
     field(say("sampling"), sampling), field(say("mode"), mode))),
@@ -123,16 +131,16 @@ export function campaignOrder(): HTMLElement {
 }
 
 function review(found: CampaignReview, buy: () => void, back: () => void): HTMLElement {
-  const rows: [string, string][] = [
-    [say("purpose"), found.purpose], [say("dataset"), found.dataset], [say("peopleARound"), number(found.people)],
+  const rows: [string, string | HTMLElement][] = [
+    [say("purpose"), h("span", { translate: "no" }, found.purpose)], [say("dataset"), found.dataset], [say("peopleARound"), number(found.people)],
     ...(found.shards === 0 ? [] : [[say("shards"), number(found.shards)] as [string, string]]),
   ];
   return h(
     "section", { class: "card cost", "aria-labelledby": "cost" },
     h("h2", { id: "cost", tabindex: -1 }, `${say("cost")}: ${found.price}`),
     h("dl", {}, ...rows.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
-    h("p", {}, say("assumes")), h("ul", { lang: "en" }, ...found.assumed.map((each) => h("li", {}, each))),
-    ...found.cautions.map((each) => h("p", { class: "problem", lang: "en" }, each)),
+    h("p", {}, say("assumes")), englishList(found.assumed),
+    ...found.cautions.map((each) => h("p", { class: "problem" }, inEnglish(each))),
     h("p", {}, say("campaignForGood")),
     h("div", { class: "line" },
       h("button", { type: "button", class: "main spend", onclick: buy },

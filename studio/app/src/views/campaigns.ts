@@ -1,6 +1,7 @@
 import { number, say } from "../catalogue/languages.ts";
 import { h, replace, tableOf, type Child } from "../elements.ts";
-import { server, type Campaigns } from "../server.ts";
+import { server, type Campaigns, type Health } from "../server.ts";
+import { inEnglish, partlyEnglish } from "./in_english.ts";
 import { problem } from "./problem.ts";
 import { sameAs } from "./same_as.ts";
 import { stateOf } from "./states.ts";
@@ -25,7 +26,7 @@ function shown(found: Campaigns): Child[] {
     rows.length === 0 ? h("p", {}, say("noCampaigns")) : tableOf(say("campaigns"), [
       say("campaign"), say("state"), say("begun"), say("ended"), say("why"),
     ], rows),
-    sameAs(found.same_as), aggregators(), devices(),
+    partlyEnglish(), sameAs(found.same_as), aggregators(), devices(),
   ];
 }
 
@@ -37,14 +38,25 @@ function aggregators(): HTMLElement {
     replace(place, h("h2", {}, say("aggregators")), tableOf(say("aggregatorsWhy"), [
       say("address"), say("health"), say("took"),
     ], found.map((each) => [
-      each.url, h("span", {}, say(each.well ? "isWell" : "isIll"), " ", h("em", { lang: "en" }, each.said)),
+      each.url, h("span", {}, `${say(each.well ? "isWell" : "isIll")} ${say(each.sentence, each.words)} `,
+        each.more === "" ? null : inEnglish(each.more)),
       each.milliseconds === null ? "" : `${number(each.milliseconds)} ms`,
-    ])));
+    ])), ...found.map(tasks), found.every((each) => each.tasks === null) ? h("p", {}, h("small", {}, say("numbersHow"))) : null);
   }, (error: unknown) => {
     place.hidden = false;
     replace(place, problem(error));
   });
   return place;
+}
+
+/** What an aggregator counts of its tasks, where it was asked with its operator's token. */
+function tasks(of: Health): HTMLElement | null {
+  if (of.tasks === null) return null;
+  if (of.tasks.length === 0) return h("p", {}, say("noTasks", { url: of.url }));
+  return tableOf(say("tasksOf", { url: of.url }), [
+    say("task"), say("reportsWaiting"), say("jobsOpen"), say("batches"), say("reportsCounted"), say("reportsRejected"),
+  ], of.tasks.map((each) => [h("code", {}, each.task),
+    ...[each.waiting, each.jobs, each.batches, each.counted, each.rejected].map((count) => number(count))]));
 }
 
 /** The list of devices, which the server notes on its audit log: asked for when it is opened. */

@@ -2,7 +2,8 @@ import { number, say } from "../catalogue/languages.ts";
 import { field, h, replace } from "../elements.ts";
 import { server, type Run, type SameAs } from "../server.ts";
 import { hoverChart } from "./hover_chart.ts";
-import { problem } from "./problem.ts";
+import { problem, toldOf } from "./problem.ts";
+import { stopper } from "./run.ts";
 import { sameAs } from "./same_as.ts";
 
 const EVERY = 600;
@@ -59,7 +60,8 @@ export function comparison(): HTMLElement {
 
   async function follow(first: Run & { same_as: SameAs }, name: string): Promise<void> {
     const bar = h("progress", { max: 1, "aria-label": say("progress") });
-    replace(running, h("section", { class: "card" }, h("p", { role: "status" }, say("comparing")), bar, sameAs(first.same_as)));
+    replace(running, h("section", { class: "card" }, h("p", { role: "status" }, say("comparing")), bar,
+      stopper(first, "stoppedComparison"), sameAs(first.same_as)));
     let now: Run = first;
     while (now.state === "running") {
       if (now.part !== null) bar.value = now.part;
@@ -67,7 +69,8 @@ export function comparison(): HTMLElement {
       if (!running.isConnected) return;
       now = await server.run(now.run);
     }
-    replace(running, sameAs(first.same_as), now.state === "failed" ? problem(new Error(now.error?.message)) : null,
+    replace(running, sameAs(first.same_as), now.state === "failed" && now.error ? toldOf(now.error) : null,
+      now.state === "stopped" ? h("p", { role: "alert", class: "problem" }, `${say("stopped")} ${say("stoppedComparison")}`) : null,
       ...(now.failures ?? []).map((each) => problem(new Error(each))));
     if (now.state === "done") await show(name);
   }
@@ -99,6 +102,6 @@ export function comparison(): HTMLElement {
 }
 
 function choice(name: string, value: string, checked: boolean, title = ""): HTMLElement {
-  return h("label", { class: "choice", title: title || null },
+  return h("label", { class: "choice", title: title || null, lang: "en" },
     h("input", { type: "checkbox", name, value, checked }), " ", value);
 }

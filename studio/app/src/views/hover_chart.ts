@@ -1,22 +1,24 @@
-import { number, say } from "../catalogue/languages.ts";
+import { number, say, type Sentence } from "../catalogue/languages.ts";
 import { h, replace, tableOf } from "../elements.ts";
 import type { ChartPoint, Chart } from "../server.ts";
 
 const SVG = "http://www.w3.org/2000/svg";
 const WIDE = 640, HIGH = 380, LEFT = 64, RIGHT = 170, TOP = 14, BOTTOM = 44;
 const INKS = ["#8d1d4e", "#1b6ca8", "#2f7d32", "#b35900", "#5e35b1", "#00798c", "#7a5c00", "#5d5966"];
+const SCORES: Record<string, Sentence> = { mre: "scoreMre", l1: "scoreL1", seconds: "scoreSeconds" };
 const DASHES = ["none", "6 3", "2 3", "9 3 2 3"];
 
 /** Curves of one score over ε: each point says its numbers in words, by mouse, by arrow keys, and in a table. */
 export function hoverChart(chart: Chart, map: string): HTMLElement {
+  const score = say(SCORES[chart.score] ?? "scoreMre");
   const points = chart.methods.flatMap((method, line) => method.points.map((point) => ({ method: method.name, line, point })));
   const x = scale(points.map(({ point }) => point.epsilon), LEFT, WIDE - RIGHT);
   const y = scale(points.flatMap(({ point }) => [point.low, point.mean, point.high]), HIGH - BOTTOM, TOP);
   const said = h("p", { role: "status", class: "said" }, say("hoverHelp"));
   const svg = make("svg", {
-    viewBox: `0 0 ${WIDE} ${HIGH}`, role: "group", "aria-label": `${map}: ${chart.words}`, class: "chart",
+    viewBox: `0 0 ${WIDE} ${HIGH}`, role: "group", "aria-label": `${map}: ${score}`, class: "chart",
   });
-  svg.append(...axes(chart, x, y));
+  svg.append(...axes(score, x, y));
   chart.methods.forEach((method, line) => {
     const path = method.points.map((point, at) => `${at === 0 ? "M" : "L"}${x.at(point.epsilon)},${y.at(point.mean)}`).join("");
     svg.append(make("path", { d: path, class: "curve", stroke: ink(line), "stroke-dasharray": dash(line) }));
@@ -29,7 +31,7 @@ export function hoverChart(chart: Chart, map: string): HTMLElement {
   svg.append(...labels(chart, y));
   const words = (method: string, point: ChartPoint): string => say("pointSaid", {
     method, epsilon: number(point.epsilon, 3), mean: point.mean_said, low: point.low_said, high: point.high_said,
-    count: point.number, words: chart.words,
+    count: point.number, words: score,
   });
   const dots = points.map(({ method, line, point }, at) => {
     const text = words(method, point);
@@ -58,8 +60,8 @@ export function hoverChart(chart: Chart, map: string): HTMLElement {
   const rows = points.map(({ method, point }) => [
     method, number(point.epsilon, 3), point.mean_said, `${point.low_said} – ${point.high_said}`, point.number,
   ]);
-  return h("figure", { class: "card" }, h("figcaption", { lang: "en" }, `${map}: ${chart.words}`), svg, said,
-    h("details", {}, h("summary", {}, say("asTable")), tableOf(`${map}: ${chart.short}`, [
+  return h("figure", { class: "card" }, h("figcaption", {}, `${map}: ${score}`), svg, said,
+    h("details", {}, h("summary", {}, say("asTable")), tableOf(`${map}: ${score}`, [
       say("method"), say("epsilon"), say("mean"), say("interval"), say("repetitions"),
     ], rows, true)));
 }
@@ -84,11 +86,11 @@ function scale(values: readonly number[], from: number, to: number): Scale {
   return { at, ticks: ticks.length > 0 ? ticks : [10 ** ((begin + end) / 2)] };
 }
 
-function axes(chart: Chart, x: Scale, y: Scale): SVGElement[] {
+function axes(score: string, x: Scale, y: Scale): SVGElement[] {
   const found: SVGElement[] = [
     make("line", { x1: LEFT, x2: WIDE - RIGHT, y1: HIGH - BOTTOM, y2: HIGH - BOTTOM, class: "axis" }),
     make("line", { x1: LEFT, x2: LEFT, y1: TOP, y2: HIGH - BOTTOM, class: "axis" }),
-    text("ε", (LEFT + WIDE - RIGHT) / 2, HIGH - 8, "middle"), text(chart.short, LEFT - 56, TOP + 2, "start"),
+    text("ε", (LEFT + WIDE - RIGHT) / 2, HIGH - 8, "middle"), text(score, LEFT - 56, TOP + 2, "start"),
   ];
   for (const tick of x.ticks) found.push(text(number(tick, 4), x.at(tick), HIGH - BOTTOM + 16, "middle"));
   for (const tick of y.ticks) {

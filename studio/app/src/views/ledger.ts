@@ -1,6 +1,7 @@
 import { say } from "../catalogue/languages.ts";
 import { h, replace, tableOf, type Child } from "../elements.ts";
 import { server, type Ledger } from "../server.ts";
+import { inEnglish, partlyEnglish } from "./in_english.ts";
 import { problem } from "./problem.ts";
 import { follow } from "./run.ts";
 import { sameAs } from "./same_as.ts";
@@ -14,16 +15,18 @@ export function ledger(): HTMLElement {
 
 function shown(found: Ledger): Child[] {
   const pages = found.pages.map((page) => [
-    h("strong", {}, page.dataset), page.model, page.said.protects ?? say("none"), page.said.cap ?? say("noCap"),
+    h("strong", {}, page.dataset), say(page.model === "full" ? "modelFull" : "modelValuesOnly"),
+    page.said.protects === null ? say("none") : english(page.said.protects), page.said.cap ?? say("noCap"),
     page.said.spent ?? "", page.said.left ?? "", page.charges,
   ]);
   const charges = [...found.charges].reverse().map((charge) => [
-    charge.charge, charge.time, charge.dataset, charge.said, charge.what,
+    charge.charge, charge.time, charge.dataset, charge.said, english(charge.what),
     charge.file === null ? say("none") : charge.here
       ? h("a", { href: `#/maps/${encodeURIComponent(charge.file)}` }, charge.file) : charge.file,
   ]);
   const changes = [...found.changes].reverse().map((change) => [
-    change.time, change.dataset, change.changed, change.said.old ?? say("none"), change.said.new, change.who, change.why ?? "",
+    change.time, change.dataset, say(change.changed === "cap" ? "cap" : "protectsWhom"), change.said.old ?? say("none"), change.said.new,
+    change.who, change.why ?? "",
   ]);
   return [
     h("p", {}, h("code", {}, found.ledger)),
@@ -37,8 +40,12 @@ function shown(found: Ledger): Child[] {
     changes.length === 0 ? null : tableOf(say("changes"), [
       say("when"), say("ofDataset"), say("changed"), say("from"), say("to"), say("by"), say("why"),
     ], changes),
-    sameAs(found.same_as),
+    partlyEnglish(), sameAs(found.same_as),
   ];
+}
+
+function english(words: string): HTMLElement {
+  return h("span", { lang: "en" }, words);
 }
 
 function waiting(found: Ledger): HTMLElement[] {
@@ -54,7 +61,7 @@ function waiting(found: Ledger): HTMLElement[] {
     }, say("recover", { charge: each.charge })) : null;
     const price = say(each.possible ? each.free ? "recoverFree" : "recoverPerhaps" : "recoverElsewhere");
     replace(place, button);
-    return h("li", {}, h("p", { lang: "en" }, `${each.dataset}: ${each.what}, ${each.price}; ${each.state}`),
+    return h("li", {}, h("p", {}, `${each.dataset}, ${each.price}: `, inEnglish(`${each.what}; ${each.state}`)),
       h("p", {}, price), place, sameAs(each.same_as));
   });
   return [h("section", { class: "card", "aria-labelledby": "recoverable" },

@@ -1,6 +1,7 @@
-import { number, say } from "../catalogue/languages.ts";
+import { language, number, say } from "../catalogue/languages.ts";
 import { field, h, replace, select } from "../elements.ts";
 import { server, type Facts } from "../server.ts";
+import { inEnglish, partlyEnglish } from "./in_english.ts";
 import { problem } from "./problem.ts";
 import { sameAs } from "./same_as.ts";
 
@@ -45,7 +46,7 @@ async function show(file: string, view: HTMLElement): Promise<void> {
   let first = true;
   const page = async (): Promise<void> => {
     const url = await server.page(file);
-    replace(place, h("iframe", { src: url, sandbox: "allow-scripts", title: say("pageTitle", { name: file }) }));
+    replace(place, h("iframe", { src: `${url}#language=${language()}`, sandbox: "allow-scripts", title: say("pageTitle", { name: file }) }));
   };
   const picture = async (): Promise<void> => {
     const content = await server.picture(file);
@@ -96,15 +97,15 @@ function said(file: string, facts: Facts, two: HTMLElement): (HTMLElement | null
       void beside(file, other.value, two);
     },
   }, field(say("compareWith"), other), h("button", { type: "submit" }, say("compare")));
-  const rows: [string, string][] = [
-    ...(facts.total === null ? [] : [[say("total"), facts.total.said] as [string, string]]),
+  const rows: [string, string | HTMLElement][] = [
+    ...(facts.total === null ? [] : [[say("total"), totalOf(facts.total)] as [string, string]]),
     [say("cellsNumber"), number(facts.cells)],
-    ...(facts.outside === null ? [] : [[say("outside"), facts.outside] as [string, string]]),
-    [say("protects"), facts.line],
+    ...(facts.outside === null ? [] : [[say("outside"), inEnglish(facts.outside)] as [string, HTMLElement]]),
+    [say("protects"), inEnglish(facts.line)],
   ];
   return [
-    h("dl", { lang: "en" }, ...rows.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
-    h("details", {}, h("summary", {}, say("statement")), h("pre", { lang: "en", class: "statement", tabindex: 0 }, facts.statement)),
+    h("dl", {}, ...rows.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
+    h("details", {}, h("summary", {}, say("statement")), partlyEnglish(), h("pre", { lang: "en", class: "statement", tabindex: 0 }, facts.statement)),
     h("h2", {}, say("exportAs")), save, status, compare,
     facts.same_as ? sameAs(facts.same_as) : null,
   ];
@@ -116,12 +117,34 @@ async function beside(first: string, second: string, two: HTMLElement): Promise<
     const found = await server.compare(first, second);
     const title = say("compared", { first, second });
     const lines = found.maps.map((facts, at) =>
-      h("li", { lang: "en" }, `${found.files[at] ?? ""}: ${facts.total?.said ?? ""} ${facts.line}`));
+      h("li", {}, `${found.files[at] ?? ""}: ${facts.total === null ? "" : totalOf(facts.total)} `, inEnglish(facts.line)));
     replace(two, h("section", { class: "card", "aria-labelledby": "compared" },
       h("h2", { id: "compared", tabindex: -1 }, title), h("img", { src: found.picture, alt: title }),
-      h("ul", {}, ...lines), sameAs(found.same_as)));
+      h("ul", {}, ...lines), sameAs(found.same_as)), changed(first, second));
     two.querySelector<HTMLElement>("h2")?.focus();
   } catch (error) {
     replace(two, problem(error));
   }
+}
+
+/** What changed from one map to another, either way: a page with each cell's interval, hatched where noise explains it. */
+function changed(first: string, second: string): HTMLElement {
+  const place = h("div", { "aria-live": "polite" });
+  const since = (before: string, after: string): HTMLElement => h("button", {
+    type: "button", class: "quiet", onclick: () => {
+      replace(place, h("p", {}, say("loading")));
+      server.difference(before, after).then((found) => replace(place,
+        h("p", {}, say("changedCells", { changed: number(found.summary.changed), cells: number(found.summary.cells) })),
+        h("div", { class: "view" }, h("iframe", { src: `${found.url}#language=${language()}`, sandbox: "allow-scripts", title: say("changedSince", { before, after }) })),
+        sameAs(found.same_as)), (error: unknown) => replace(place, problem(error)));
+    },
+  }, say("changedSince", { before, after }));
+  return h("section", { class: "card", "aria-labelledby": "changed" }, h("h2", { id: "changed" }, say("whatChanged")),
+    h("p", {}, say("whatChangedWhy")), h("div", { class: "line" }, since(first, second), since(second, first)), place);
+}
+
+function totalOf({ value, stddev, low, high }: NonNullable<Facts["total"]>): string {
+  const digits = stddev > 0 ? Math.max(0, 1 - Math.floor(Math.log10(stddev))) : 0;
+  const [said, error, least, most] = [value, stddev, low, high].map((each) => number(each, digits)) as [string, string, string, string];
+  return say("totalSaid", { value: said, stddev: error, low: least, high: most });
 }

@@ -2,6 +2,7 @@ import { say } from "../catalogue/languages.ts";
 import { field, h, replace, select } from "../elements.ts";
 import type { Order, Preview } from "../server.ts";
 import { GroundFields } from "./ground_fields.ts";
+import { ValueFields } from "./value_fields.ts";
 
 const FROM = 0.01, TO = 10;
 
@@ -13,6 +14,8 @@ export class OrderForm {
   private readonly columns = h("div", { class: "fields" });
   private readonly roles = new Map<string, HTMLSelectElement>();
   private readonly ground = new GroundFields(true, say("boxHelp"), () => this.changed());
+  private readonly told = select("kind", [["", say("tellPeople")], ["statistics", say("tellValues")]]);
+  private readonly values = new ValueFields(() => this.changed());
   private readonly slider = h("input", { type: "range", name: "slider", min: 0, max: 100, step: 1 });
   private readonly epsilon = h("input", {
     type: "number", name: "epsilon", min: FROM / 10, step: "any", value: "1", required: true, inputmode: "decimal",
@@ -42,17 +45,26 @@ export class OrderForm {
     for (const each of [this.people, this.delta, this.rho, this.marks, this.slots, this.zone]) {
       each.addEventListener("input", () => this.changed());
     }
+    const ofMarks = field(say("marks"), this.marks, say("campaignMarksHelp")), ofPeople = field(say("people"), this.people);
+    this.told.addEventListener("input", () => {
+      for (const each of [ofMarks, ofPeople]) each.hidden = this.ofValues;
+      this.values.element.hidden = !this.ofValues;
+      this.ground.tell(this.ofValues);
+      this.changed();
+    });
+    this.values.element.hidden = true;
     this.element = h(
       "div", {},
       card(1, say("table"), h("p", {}, say("chooseTable")), choice),
       card(2, say("columns"), this.columns),
-      card(3, say("map"), this.ground.element, h("details", {}, h("summary", {}, say("moreOfMap")),
-        h("div", { class: "fields" }, field(say("marks"), this.marks, say("campaignMarksHelp")),
+      card(3, say("map"), h("div", { class: "fields" }, field(say("whatIsTold"), this.told)), this.values.element,
+        this.ground.element, h("details", {}, h("summary", {}, say("moreOfMap")),
+        h("div", { class: "fields" }, ofMarks,
           field(say("slots"), this.slots, say("slotsHelp")), field(say("timeZone"), this.zone)))),
       card(
         4, say("price"),
         h("div", { class: "fields price" }, field(say("epsilon"), this.epsilon, say("epsilonHelp")),
-          field(say("slider"), this.slider), field(say("people"), this.people)),
+          field(say("slider"), this.slider), ofPeople),
         h("details", {}, h("summary", {}, say("otherPrices")), h("div", { class: "fields" },
           field(say("delta"), this.delta, say("deltaHelp")), field("ρ", this.rho, say("rhoHelp")))),
       ),
@@ -77,18 +89,27 @@ export class OrderForm {
   /** What is asked for; what is left blank is left out. */
   order(): Order {
     const roles = [...this.roles].map(([name, chosen]) => [name, chosen.value] as const);
-    const rows = this.ground.bounding.value === "rows are people";
-    const marks = this.marks.value.split(",").map((each) => each.trim()).filter((each) => each !== "");
+    const rows = !this.ofValues && this.ground.bounding.value === "rows are people";
+    const marks = this.ofValues ? [] : this.marks.value.split(",").map((each) => each.trim()).filter((each) => each !== "");
     const all: Order = {
       source: this.source, ...Object.fromEntries(roles.filter(([name]) => !(rows && name === "person"))),
-      ...this.mapped(), ...(marks.length > 0 ? { mark: marks } : {}), slots: this.slots.value.trim(),
-      time_zone: this.zone.value.trim(), dataset: this.dataset.value.trim(), output: this.output.value.trim(),
+      ...this.mapped(), ...(this.ofValues ? this.values.order() : {}), ...(marks.length > 0 ? { mark: marks } : {}),
+      ...this.timed(), dataset: this.dataset.value.trim(), output: this.output.value.trim(),
     };
     return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== ""));
   }
 
-  /** What a plan needs to know; `null` without a box or a price. */
+  get ofValues(): boolean {
+    return this.told.value !== "";
+  }
+
+  /** What a plan needs to know; `null` without a price, and of a map without a box. */
   plan(): object | null {
+    if (this.ofValues) {
+      const all = Object.entries({ ...this.mapped(), ...this.values.plan(), ...this.timed() });
+      const asked = Object.fromEntries(all.filter(([, value]) => value !== ""));
+      return asked["epsilon"] || asked["rho"] ? asked : null;
+    }
     const people = Number(this.people.value);
     const mapped = Object.fromEntries(Object.entries(this.mapped()).filter(([, value]) => value !== ""));
     return mapped["box"] && (mapped["epsilon"] || mapped["rho"]) && Number.isInteger(people) ? { ...mapped, people } : null;
@@ -97,7 +118,11 @@ export class OrderForm {
   private mapped(): Order {
     const rho = this.rho.value.trim();
     const price: Order = rho === "" ? { epsilon: this.epsilon.value, delta: this.delta.value.trim() } : { rho };
-    return { ...price, ...this.ground.order() };
+    return { ...price, kind: this.told.value, ...this.ground.order() };
+  }
+
+  private timed(): Order {
+    return { slots: this.slots.value.trim(), time_zone: this.zone.value.trim() };
   }
 
   private tellPrice(): void {
@@ -107,6 +132,7 @@ export class OrderForm {
   private showColumns(): void {
     this.roles.clear();
     const names = this.preview?.columns.map(({ name }) => [name, name] as const) ?? [];
+    this.values.offer(names.map(([name]) => name));
     const asked = this.preview?.geometry ? ["person"] : ["person", "lon", "lat"];
     for (const role of asked) {
       const made = select(role, [["", say("guess")], ...names], this.preview?.guessed[role] ?? "");

@@ -1,7 +1,8 @@
-import { number, say } from "../catalogue/languages.ts";
+import { language, number, say } from "../catalogue/languages.ts";
 import { h, replace, tableOf } from "../elements.ts";
 import { Latest } from "../latest.ts";
 import { server } from "../server.ts";
+import { englishList } from "./in_english.ts";
 import { problem } from "./problem.ts";
 import { sameAs } from "./same_as.ts";
 
@@ -13,6 +14,7 @@ export class PlanPanel {
   private readonly status = h("p", { role: "status" });
   private readonly truth = h("img", { alt: say("truthAlt"), width: 240, height: 240 });
   private readonly shown = h("img", { alt: "", width: 240, height: 240 });
+  private readonly why = h("p", {}, say("planWhy"));
   private readonly name = h("figcaption", {});
   private readonly pictures = h(
     "div", { class: "pictures", hidden: true },
@@ -25,18 +27,20 @@ export class PlanPanel {
   constructor() {
     this.element = h(
       "section", { class: "card plan", "aria-labelledby": "plan" },
-      h("h2", { id: "plan" }, say("plan")), h("p", {}, say("planWhy")), this.pictures, this.status, this.figures,
+      h("h2", { id: "plan" }, say("plan")), this.why, this.pictures, this.status, this.figures,
     );
   }
 
-  /** Follow a form: `null` where it has no box. */
-  follow(form: object | null): void {
-    if (form === null) {
+  /** Follow a form: `null` where it has no box or no price. */
+  follow(form: object | null, ofValues: boolean): void {
+    replace(this.why, say(ofValues ? "planOfValues" : "planWhy"));
+    if (form === null || ofValues) {
       this.forPicture.stop();
       this.forFigures.stop();
       this.pictures.hidden = true;
       replace(this.figures);
-      replace(this.status, say("planNeedsBox"));
+      replace(this.status, form === null ? say(ofValues ? "planNeedsPrice" : "planNeedsBox") : "");
+      if (form !== null) this.followValues(form);
       return;
     }
     this.forPicture.after(PICTURE, async (signal) => {
@@ -57,7 +61,7 @@ export class PlanPanel {
       try {
         const found = await server.plan(form, signal);
         const rows = found.levels.map((level) => [
-          level.name + (level.name === found.recommended.flat ? " ◂" : ""),
+          h("span", { lang: "en" }, level.name + (level.name === found.recommended.flat ? " ◂" : "")),
           level.metres >= 1000 ? `${number(level.metres / 1000, 1)} km` : `${number(level.metres)} m`,
           number(level.cells), number(level.stddev, 1), percent(level.typical), percent(level.misplaced),
         ]);
@@ -66,12 +70,33 @@ export class PlanPanel {
         ];
         replace(
           this.figures,
-          h("details", {}, h("summary", {}, say("figures")), tableOf(found.heading, heads, rows),
-            ...found.advice.map((line) => h("p", { lang: "en" }, line))),
+          h("details", {}, h("summary", {}, say("figures")), tableOf(say("figures"), heads, rows, true),
+            englishList([found.heading, ...found.advice])),
           sameAs(found.same_as),
         );
       } catch (error) {
         if (!signal.aborted) replace(this.figures);
+      }
+    });
+  }
+
+  /** How sure means are with so many people in a place, for some caps on the places that a person counts in. */
+  private followValues(form: object): void {
+    this.forFigures.after(PICTURE, async (signal) => {
+      try {
+        const found = await server.planValues(form, signal);
+        const places = found.places === null ? say("manyPlaces") : number(found.places);
+        const width = (each: number | null): string => each === null ? say("tooFew")
+          : found.of_range ? percent(each) : `± ${each.toLocaleString(language(), { maximumSignificantDigits: 3 })}`;
+        const rows = found.reaches.map((reach) => [
+          number(reach.max_cells_per_person) + (reach.max_cells_per_person === found.cap ? " ◂" : ""),
+          number(reach.stddev, 1), number(reach.threshold), ...reach.widths.map(width),
+        ]);
+        const heads = [say("placesAPerson"), say("perPlace"), say("neededPeople"),
+          ...found.people.map((people) => say("meanWith", { people: number(people) }))];
+        replace(this.figures, tableOf(say("placesPlanned", { places, price: found.price }), heads, rows), sameAs(found.same_as));
+      } catch (error) {
+        if (!signal.aborted) replace(this.figures, problem(error));
       }
     });
   }

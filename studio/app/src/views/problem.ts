@@ -1,9 +1,19 @@
+import { language, say } from "../catalogue/languages.ts";
 import { h } from "../elements.ts";
-import { Problem } from "../server.ts";
+import { Problem, type Told } from "../server.ts";
+import { inEnglish } from "./in_english.ts";
 
-/** What went wrong, read out at once. */
+/** What went wrong, read out at once: the studio's own sentences in the reader's language, all else in English. */
 export function problem(error: unknown): HTMLElement {
-  const words = error instanceof Error ? error.message : String(error);
   const spent = error instanceof Problem && error.status === 402;
-  return h("p", { role: "alert", class: spent ? "problem spent" : "problem", lang: "en" }, words);
+  const place = { role: "alert", class: spent ? "problem spent" : "problem" };
+  if (error instanceof Problem) return error.told ? toldOf(error.told, place) : h("p", place, error.message);
+  return h("p", place, inEnglish(error instanceof Error ? error.message : String(error)));
+}
+
+/** The same of a run that failed. */
+export function toldOf(told: Told, place = { role: "alert", class: "problem" }): HTMLElement {
+  const { message, said } = told;
+  if (said === null || language() === "en") return h("p", place, inEnglish(message));
+  return h("p", place, say(said.sentence, said.words), said.more ? " " : null, said.more ? inEnglish(message) : null);
 }

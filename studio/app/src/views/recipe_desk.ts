@@ -1,6 +1,7 @@
 import { number, say } from "../catalogue/languages.ts";
 import { field, h, replace } from "../elements.ts";
 import { server, type RecipeCheck } from "../server.ts";
+import { englishList, partlyEnglish } from "./in_english.ts";
 import { problem } from "./problem.ts";
 import { sameAs } from "./same_as.ts";
 
@@ -81,8 +82,8 @@ export class RecipeDesk {
       found.answered === null ? null : found.answered
         ? h("p", {}, say("wouldAnswer")) : h("p", { class: "problem" }, say("wouldRefuse")),
       h("p", {}, h("strong", {}, say("toldOnDevice"))),
-      h("ul", { lang: "en", class: "told" }, ...found.words.map((each) => h("li", {}, each))),
-      h("details", {}, h("summary", {}, say("recipeFacts")),
+      englishList(found.words),
+      h("details", {}, h("summary", {}, say("recipeFacts")), partlyEnglish(),
         h("pre", { tabindex: 0, lang: "en" }, found.lines.join("\n"))),
       h("p", {}, say("askForGood")), h("div", { class: "line" }, ask), place, sameAs(found.same_as));
   }

@@ -1,6 +1,7 @@
 import { say } from "../catalogue/languages.ts";
 import { h, replace } from "../elements.ts";
 import { server, type Order, type Review } from "../server.ts";
+import { inEnglish } from "./in_english.ts";
 import { OrderForm } from "./order_form.ts";
 import { PlanPanel } from "./plan_panel.ts";
 import { problem } from "./problem.ts";
@@ -15,7 +16,7 @@ export function release(): HTMLElement {
   const choice = new TableChoice((source, preview) => form.chose(source, preview));
   const form: OrderForm = new OrderForm(choice.element, () => {
     replace(below);
-    plan.follow(form.plan());
+    plan.follow(form.plan(), form.ofValues);
   });
   const ask = h("form", {
     novalidate: true, onsubmit: (event) => {
@@ -50,7 +51,7 @@ export function release(): HTMLElement {
   }
 
   void choice.open("");
-  plan.follow(null);
+  plan.follow(null, false);
   return h(
     "div", {}, h("h1", { tabindex: -1 }, say("release")),
     h("div", { class: "columns" }, h("div", {}, ask, below), plan.element),
@@ -70,7 +71,7 @@ function reviewCard(review: Review, buy: () => void, back: () => void): HTMLElem
     "section", { class: "card cost", "aria-labelledby": "cost" },
     h("h2", { id: "cost", tabindex: -1 }, `${say("cost")}: ${review.price}`),
     h("dl", {}, ...rows.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
-    review.caution === null ? null : h("p", { class: "problem", lang: "en" }, review.caution),
+    review.caution === null ? null : h("p", { class: "problem" }, inEnglish(review.caution)),
     h("p", {}, say("spentForGood")),
     h("div", { class: "line" },
       h("button", { type: "button", class: "main spend", onclick: buy },

@@ -1,16 +1,20 @@
 import { say } from "../catalogue/languages.ts";
 import { h, replace } from "../elements.ts";
 import { server, type Run } from "../server.ts";
-import { problem } from "./problem.ts";
+import { confirmed } from "./confirmed.ts";
+import { inEnglish } from "./in_english.ts";
+import { problem, toldOf } from "./problem.ts";
+import { doingOf } from "./states.ts";
 
 const EVERY = 400;
 
-/** A run until it is over: what it does now, then where its map is. */
+/** A run until it is over: what it does now, a button that stops it, then where its map is. */
 export function follow(first: Run): HTMLElement {
   const heading = h("h2", { tabindex: -1 }, say("running"));
   const bar = h("progress", { max: 1, "aria-label": say("progress") });
   const said = h("p", { role: "status" });
-  const body = h("div", {}, bar, said, h("p", {}, say("leaving")));
+  const stop = stopper(first, "stopRunWhy");
+  const body = h("div", {}, bar, said, h("p", {}, say("leaving")), stop);
   const card = h("section", { class: "card" }, heading, body);
   let told = "";
 
@@ -18,8 +22,8 @@ export function follow(first: Run): HTMLElement {
     const percent = run.part === null ? null : Math.round(100 * run.part);
     if (percent === null) bar.removeAttribute("value");
     else bar.value = percent / 100;
-    const step = percent === null ? "" : String(Math.floor(percent / 25) * 25);
-    const words = step === "" ? say("doing", { what: run.doing }) : say("doingPart", { what: run.doing, percent: step });
+    const step = percent === null ? "" : String(Math.floor(percent / 25) * 25), what = doingOf(run.doing);
+    const words = step === "" ? say("doing", { what }) : say("doingPart", { what, percent: step });
     if (words !== told) {
       told = words;
       replace(said, words);
@@ -27,22 +31,21 @@ export function follow(first: Run): HTMLElement {
   }
 
   function over(run: Run): void {
-    const warnings = run.warnings.map((line) => h("p", { class: "problem", lang: "en" }, line));
-    if (run.state === "failed") {
-      replace(heading, say("failed"));
-      replace(body, problem(new Error(run.error?.message)), ...warnings,
-        h("p", {}, h("a", { href: "#/ledger" }, say("ledger"))));
-      return;
-    }
-    const file = run.file ?? "";
-    const words = run.left ? say("doneLeft", { file, left: run.left }) : say("done", { file });
-    replace(heading, words);
-    replace(
-      body, h("p", { role: "status", lang: "en" }, run.line ?? ""), ...warnings,
-      h("p", { class: "line" },
+    const warnings = run.warnings.map((line) => h("p", { class: "problem" }, inEnglish(line)));
+    const links = h("p", { class: "line" }, h("a", { href: "#/ledger" }, say("ledger")),
+      h("a", { href: `#/release/${Date.now()}` }, say("another")));
+    if (run.state === "done") {
+      const file = run.file ?? "";
+      replace(heading, run.left ? say("doneLeft", { file, left: run.left }) : say("done", { file }));
+      replace(body, h("p", { role: "status" }, inEnglish(run.line ?? "")), ...warnings, h("p", { class: "line" },
         h("a", { class: "main", href: `#/maps/${encodeURIComponent(file)}` }, say("lookAt")),
-        h("a", { href: `#/release/${Date.now()}` }, say("another"))),
-    );
+        h("a", { href: `#/release/${Date.now()}` }, say("another"))));
+    } else {
+      const stopped = run.state === "stopped";
+      replace(heading, say(stopped ? "stopped" : "failed"));
+      replace(body, stopped ? h("p", { role: "alert", class: "problem" }, say(run.paid ? "stoppedPaid" : "stoppedFree"))
+        : run.error && toldOf(run.error), ...warnings, links);
+    }
     heading.focus();
   }
 
@@ -57,6 +60,17 @@ export function follow(first: Run): HTMLElement {
     over(now);
   }
 
-  queueMicrotask(() => look(first).catch((error: unknown) => replace(body, problem(error))));
+  queueMicrotask(() => look(first).catch((error: unknown) => replace(body, problem(error),
+    h("p", {}, say("lostRun"), " ", h("a", { href: "#/ledger" }, say("ledger"))))));
   return card;
+}
+
+/** A button that stops a run, once somebody has read what that costs. */
+export function stopper(run: Run, why: "stopRunWhy" | "stoppedComparison"): HTMLElement {
+  const place = h("div", {});
+  replace(place, confirmed(say("stop"), say(why), async () => {
+    await server.stop(run.run);
+    replace(place, h("p", { role: "status" }, say("stopping")));
+  }));
+  return place;
 }

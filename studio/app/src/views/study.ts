@@ -3,10 +3,11 @@ import { field, h, replace, tableOf, type Child } from "../elements.ts";
 import { server, type Study, type StudyAnswer } from "../server.ts";
 import { confirmed } from "./confirmed.ts";
 import { intervalBars } from "./interval_bars.ts";
+import { englishList, partlyEnglish } from "./in_english.ts";
 import { problem } from "./problem.ts";
 import { RecipeDesk } from "./recipe_desk.ts";
 import { sameAs } from "./same_as.ts";
-import { stateOf } from "./states.ts";
+import { budgetOf, stateOf, trustOf } from "./states.ts";
 
 const EVERY = 1_500;
 
@@ -57,14 +58,14 @@ export function study(name: string): HTMLElement {
 
 function said(found: Study, again: () => void): Child[] {
   const facts: [string, Child][] = [
-    [say("left"), h("strong", {}, found.left)], [say("budgetOfAll"), found.budget], [say("analysis"), found.analysis],
-    [say("state"), stateOf(found.state)], [say("peopleARound"), number(found.people)], [say("trust"), found.trust],
+    [say("left"), h("strong", {}, budgetOf(found.left))], [say("budgetOfAll"), budgetOf(found.budget)], [say("analysis"), found.analysis],
+    [say("state"), stateOf(found.state)], [say("peopleARound"), number(found.people)], [say("trust"), trustOf(found.trust)],
     [say("begun"), found.created],
   ];
   return [
     h("dl", {}, ...facts.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
     h("details", {}, h("summary", {}, say("assumes")),
-      h("ul", { lang: "en" }, ...found.assumptions.map((each) => h("li", {}, each)))),
+      englishList(found.assumptions)),
     sameAs(found.same_as.status),
     found.state === "open" ? h("div", {}, confirmed(say("stop"), say("stopStudyWhy"), async () => {
       await server.stopStudy(found.name);
@@ -81,7 +82,7 @@ function roundsOf(found: Study, show: (round: number) => void): Child[] {
     each.round, stateOf(each.state), each.price, number(each.survivors), h("span", { lang: "en" }, each.reason),
     each.state === "done" ? h("button", { type: "button", class: "quiet", onclick: () => show(each.round) },
       say("showRound", { round: each.round })) : null,
-  ]))];
+  ])), partlyEnglish()];
 }
 
 function released(found: Study): HTMLElement | null {
@@ -101,8 +102,8 @@ function released(found: Study): HTMLElement | null {
 
 function answered(found: StudyAnswer): HTMLElement {
   const title = h("h2", { id: "answer", tabindex: -1 }, say("answerOf", { round: found.round }), ": ", stateOf(found.state));
-  const refusals = found.refusals.length === 0 ? null : h("ul", { lang: "en" },
-    ...found.refusals.map((each) => h("li", {}, `${number(each.number)}: ${each.said}`)));
+  const refusals = found.refusals.length === 0 ? null : englishList(
+    found.refusals.map((each) => `${number(each.number)}: ${each.said}`));
   if (found.table === null) {
     return h("section", { class: "card", "aria-labelledby": "answer" }, title, problem(new Error(found.reason)), refusals);
   }
@@ -123,6 +124,6 @@ function answered(found: StudyAnswer): HTMLElement {
     table.more > 0 ? h("p", {}, say("moreBins", { count: number(table.more) })) : null,
     refusals,
     h("details", {}, h("summary", {}, say("promised")),
-      h("ul", { lang: "en" }, ...table.promise.map((each) => h("li", {}, each)))),
-    found.left === null ? null : h("p", {}, `${say("left")}: `, h("strong", {}, found.left)), sameAs(found.same_as));
+      englishList(table.promise)),
+    found.left === null ? null : h("p", {}, `${say("left")}: `, h("strong", {}, budgetOf(found.left))), sameAs(found.same_as));
 }

@@ -1,8 +1,10 @@
 import { number, say, type Sentence } from "../catalogue/languages.ts";
 import { field, h, replace, select } from "../elements.ts";
 import { server, type StudyReview } from "../server.ts";
+import { englishList } from "./in_english.ts";
 import { problem } from "./problem.ts";
 import { sameAs } from "./same_as.ts";
+import { trustOf } from "./states.ts";
 
 type Own = "name" | "analysis" | "epsilon" | "delta" | "reports" | "people" | "shard" | "dropout" | "corrupt" | "stage"
   | "quiet" | "wait" | "leader" | "helper" | "least";
@@ -23,7 +25,7 @@ export function studyOrder(): HTMLElement {
   const below = h("div", { class: "review" });
   const stale = (): void => replace(below);
   const inputs = new Map<Own, HTMLInputElement>();
-  const trust = select("trust", [["secure-sum", "secure-sum"], ["two-servers", "two-servers"]], "secure-sum");
+  const trust = select("trust", ["secure-sum", "two-servers"].map((each) => [each, trustOf(each)] as const), "secure-sum");
 
   function own(name: Own): HTMLElement {
     const made = h("input", {
@@ -97,7 +99,7 @@ function review(found: StudyReview, begin: () => void, back: () => void): HTMLEl
   return h("section", { class: "card cost", "aria-labelledby": "cost" },
     h("h2", { id: "cost", tabindex: -1 }, `${say("upperPrice")}: ${found.price}`),
     h("dl", {}, ...rows.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
-    h("p", {}, say("assumes")), h("ul", { lang: "en" }, ...found.assumed.map((each) => h("li", {}, each))),
+    h("p", {}, say("assumes")), englishList(found.assumed),
     h("p", {}, say("studyIsFree")),
     h("div", { class: "line" },
       h("button", { type: "button", class: "main", onclick: begin }, say("beginStudy", { name: found.name })),

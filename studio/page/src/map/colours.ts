@@ -10,11 +10,16 @@ export class Palette {
   readonly errors: readonly Colour[];
   readonly unknown: Colour;
 
-  constructor(private readonly colours: Facts["colours"], dark: boolean) {
+  constructor(private readonly colours: Facts["colours"], private readonly dark: boolean) {
     const steps = colours.density.map(rgb);
     this.shades = dark ? [...steps].reverse() : steps;
     this.errors = (dark ? DARK_ERRORS : colours.error).map(rgb);
     this.unknown = rgb(dark ? "#4a4d55" : colours.unknown);
+  }
+
+  /** From losses by nothing to gains. */
+  get diverging(): Palette {
+    return new Palette({ ...this.colours, density: this.dark ? DARK_DIVERGING : DIVERGING }, false);
   }
 
   /** The colour at a place of the scale, 0 to 1. */
@@ -39,6 +44,8 @@ export class Palette {
   }
 }
 
+const DIVERGING = ["#4b2a8c", "#a89bd0", "#f5f4f1", "#f3b267", "#b35806"];
+const DARK_DIVERGING = ["#c3b5f7", "#6d58b5", "#2a2d35", "#b0681d", "#ffc98a"];
 const DARK_ERRORS = ["#d9f2f0", "#8fd0d0", "#4f9aa3", "#2c616c", "#1c2c33"]; // sure … unsure
 
 /** Where a number is on a scale, 0 to 1: proportional at first, then logarithmic. */

@@ -180,7 +180,23 @@ export interface ValuesPayload extends Facts {
     readonly margin: number } | null;
 }
 
-export type PagePayload = MapPayload | SlotsPayload | MarksPayload | ValuesPayload;
+/** What changed since another release: of each cell the difference, its interval, and 1 where noise does not explain it. */
+export interface DifferencePayload extends Facts {
+  readonly kind: "difference";
+  readonly before: { readonly title: string; readonly line: string };
+  readonly cells: Pick<Cells, "places" | "names">;
+  readonly difference: PackedArray<"float32">;
+  readonly stddev: PackedArray<"float32">;
+  readonly low: PackedArray<"float32">;
+  readonly high: PackedArray<"float32">;
+  readonly area: PackedArray<"float32">;
+  readonly changed: PackedArray<"uint8">;
+  /** Where the colours end, to either side: of counts, and of counts in the ground unit. */
+  readonly most: number;
+  readonly most_density: number;
+}
+
+export type PagePayload = MapPayload | SlotsPayload | MarksPayload | ValuesPayload | DifferencePayload;
 
 /** The data in the document; throws, in words, where there is none or of another version. */
 export function readPayload(text: string): PagePayload {

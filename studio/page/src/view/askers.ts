@@ -12,7 +12,7 @@ export type Asker = (region: Region, slot: Slot, words: Words) => Promise<readon
 
 /** What is made of the data is made for the first question. */
 export function askerOf(payload: PagePayload): Asker | null {
-  if (payload.kind === "values" || payload.asking === null) return null;
+  if (payload.kind === "values" || payload.kind === "difference" || payload.asking === null) return null;
   const data = payload.asking as AskingData;
   if (payload.kind === "marks") return shares(payload, data);
   const whole = once(() => Asking.of(data)), slots = once(() => AskingSlots.of(data));

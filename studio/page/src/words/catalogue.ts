@@ -140,6 +140,18 @@ const en = {
   play: "Play the time slots",
   pause: "Pause",
   nextSlot: "Next time slot",
+  changeDensity: "Change per area",
+  change: "Change per cell",
+  changePerUnit: "{counted} more or fewer per {unit}",
+  changePerCell: "{counted} more or fewer in each cell",
+  changeSentence: "Change: {value} ± {stddev} {counted} (95 % interval {low} … {high}).",
+  changeBeyond: "This is more than noise explains.",
+  changeNoise: "Noise alone explains it.",
+  hatchNoise: "Hatch cells whose change noise explains",
+  hatchedNoise: "hatched: noise explains the change",
+  changedCells: "{changed} of {all} cells changed by more than noise explains. Of twenty pairs of maps between which nothing changed, one at most has any such cell.",
+  changeBefore: "Compared with {title}:",
+  changeDrawn: "Which of their rows a person is counted with may be drawn anew for each release. That is in no interval.",
 } as const;
 
 export type Key = keyof typeof en;
