@@ -137,6 +137,7 @@ def test_names_cannot_break_out_of_an_expression():
     rule = StyleRule("<b>&", (Comparison("<&\">'", "=", text="]]>"), IsEmpty("x")), Fill((0, 0, 0)))
     style = LayerStyle("<!--", (rule,))
     assert Xml.fromstring(qml(style)).find(".//rules/rule").get("label") == "<b>&"
+    Xml.fromstring(sld(style, "a\x1b\udcff\0b").encode())
     assert "]]>" in [each.text for each in Xml.fromstring(sld(style, "a&b").encode()).iter(f"{{{OGC}}}Literal")]
 
 

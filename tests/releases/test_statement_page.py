@@ -99,6 +99,11 @@ def test_a_test_promises_nothing():
     assert "promises nothing to anybody" in words and "more than 2.72 times" not in words
 
 
+def test_a_command_is_copied_with_the_name_as_one_word():
+    read = Read(statement_page(STATEMENT, "a; rm -rf b.parquet", DIGEST))
+    assert "hazemap inspect 'a; rm -rf b.parquet' --replay" in read.text
+
+
 def test_other_languages_are_refused():
     with pytest.raises(InputError, match="en, de, fr, es; found 'xx'"):
         page("xx")

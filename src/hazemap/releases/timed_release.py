@@ -119,10 +119,10 @@ class TimedRelease(Release, contents=TimedContents):
 
     def layer_styles(self) -> "tuple[LayerStyle, ...]":
         """The density of all slots together, then of each in one scale."""
-        from hazemap.releases.gis.layer_styles import density_style, for_each_slot
+        from hazemap.releases.gis.layer_styles import MOST_STYLES, density_style, for_each_slot
 
         total = density_style([self.map], self.counted).only(f"density {ALL}", "slot", ALL)
-        together = density_style([each.map for each in self.by_slot], self.counted)
+        together = density_style([each.map for each in self.by_slot[:MOST_STYLES]], self.counted)
         return (total, *for_each_slot(together, self.slots))
 
     def summary(self) -> list[str]:

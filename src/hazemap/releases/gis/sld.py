@@ -5,7 +5,7 @@ Elements stand in the order of OGC's schema. A hatch is the mark `shape://slash`
 
 from xml.etree import ElementTree as Xml
 
-from hazemap.releases.gis.layer_styles import Comparison, Condition, Fill, Hatch, LayerStyle, Rgb, StyleRule
+from hazemap.releases.gis.layer_styles import NOT_IN_XML, Comparison, Condition, Fill, Hatch, LayerStyle, Rgb, StyleRule
 
 SLD, OGC, XSI = (
     "http://www.opengis.net/sld",
@@ -34,7 +34,7 @@ def sld(style: LayerStyle, layer: str) -> str:
         Xml.register_namespace(prefix, space)
     root = Xml.Element(_sld("StyledLayerDescriptor"), {"version": "1.0.0", f"{{{XSI}}}schemaLocation": SCHEMA})
     named = Xml.SubElement(root, _sld("NamedLayer"))
-    Xml.SubElement(named, _sld("Name")).text = layer
+    Xml.SubElement(named, _sld("Name")).text = NOT_IN_XML.sub("", layer)
     user = Xml.SubElement(named, _sld("UserStyle"))
     Xml.SubElement(user, _sld("Name")).text = style.name
     drawn = Xml.SubElement(user, _sld("FeatureTypeStyle"))

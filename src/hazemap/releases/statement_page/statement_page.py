@@ -6,6 +6,7 @@ language says what it means and what to ask; it is no part of the promise.
 
 import html
 import math
+import shlex
 import unicodedata
 from collections.abc import Iterable
 from fractions import Fraction
@@ -74,7 +75,7 @@ def statement_page(statement: Statement, file: str, sha256: str, language: str =
 </table>
 <h2>{words.check}</h2>
 <p>{words.how}</p>
-<p><code>hazemap inspect {_plain(file)} --replay</code></p>
+<p><code>hazemap inspect {_plain(shlex.quote(file))} --replay</code></p>
 <p>{words.file} <bdi>{_plain(file)}</bdi><br>SHA-256 <code>{sha256}</code></p>
 </body>
 </html>
