@@ -73,7 +73,7 @@ export async function inEnglish(page, view) {
       for (const child of element.childNodes) if (child.nodeType === Node.TEXT_NODE) texts.push(child.data);
       for (const name of ["aria-label", "title", "placeholder", "alt", "aria-valuetext"]) texts.push(element.getAttribute(name) ?? "");
     }
-    return [document.title, ...texts].filter((text) => english.test(text.replace(/\S*\/\S*/g, ""))); // paths and addresses are no words
+    return [document.title, ...texts].filter((text) => english.test(text.replace(/\S*\/\S*|\w+(-\w+)+/g, ""))); // paths and names to type are no words
   });
   return met.map((text) => `${view}: ${text.trim().slice(0, 120)}`);
 }

@@ -119,7 +119,7 @@ found.facts.other = await otherLanguages(page, [
   ["map", `${here}/#/maps/city-map.parquet`, ".view iframe, .view img"],
   ["difference", `${here}/#/maps/city-map.parquet`, "section .view iframe", async () => {
     await page.locator("form button[type=submit]").click();
-    await page.locator("section.card .line button").first().click();
+    await page.locator("section[aria-labelledby=changed] button").first().click();
   }],
   ["nowhere", `${here}/#/maps/nothing.parquet`, "[role=alert]"],
 ], check);
