@@ -72,12 +72,16 @@ export async function dapTask({ task, carrier, batch, begun, digest }: CarriedRo
   if (scale.numerator >= LARGEST || scale.denominator >= LARGEST) {
     scale = new Fraction(above(scale.times(new Fraction(FINEST))), FINEST);
   }
+  const micro = above(new Fraction(MICRO).over(scale));
+  if ([scale.numerator, scale.denominator, micro].some((number) => number >= 2n * LARGEST)) {
+    throw new Refused("this round's noise and price cannot be written into a task of two servers");
+  }
   const terms = {
     info: join(ascii("hazemap "), digest),
     leader: carrier.leader, helper: carrier.helper, minimum: carrier.minimum,
     precision: PRECISION, begins: Math.floor(begun / PRECISION), lasts: 2,
     length: counts.size, chunk: shortestChunk(counts.size + 1), most: 1,
-    scale, micro: above(new Fraction(MICRO).over(scale)),
+    scale, micro,
   };
   const id = await sha256(ascii("hazemap task of a campaign"), unhex(batch), uint32(0));
   return { id, terms, configuration: encodeConfiguration(terms) };

@@ -170,6 +170,9 @@ test("what a device does not report to is refused in words, before a key is aske
   assert.match(await judged(changed(0, /"fraction":"1\/20"\}\}\},"purpose"/, '"fraction":"1/19"}}},"purpose"')), /not its share/);
   assert.match(await judged(changed(0, '"begun":1777000000', '"begun":-1')), /when the round began/);
   assert.match(await judged(changed(0, '"CarriedTask"', '"Task"')), /CarriedTask/);
+  assert.match(await judged(changed(0, /"1\/20"/g, '"1000003/36893488147419103233"')), /cannot be written/);
+  assert.match(await judged(changed(0, /"1\/20"/g, '"1/1125899906842625"')), /cannot be drawn/);
+  assert.match(await judged(changed(0, /"1\/20"/g, '"36893488147419103233"')), /may cost/);
   assert.match(await judged(changed(0, '"begun":1777000000', '"begun":1')), /by now/);
 });
 
