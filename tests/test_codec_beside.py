@@ -65,3 +65,28 @@ def test_an_array_has_one_place():
         codec.loads(text.replace('"int64",1]', '"int64",[1,2]]'), beside=beside)
     with pytest.raises(CodecError):
         codec.loads(text, beside=[*beside[:1], beside[1].astype(float), beside[2]])
+
+
+@pytest.mark.parametrize("shape", [(16, 4), (64, 1), (1, 64), (15, 4), (0, 4), (70, 0), (8, 4, 2), (64,)])
+def test_arrays_in_rows_come_back_in_rows(shape):
+    """Those of 64 numbers and more from beside the text; in three dimensions, or of no numbers, from the text."""
+    numbers, beside = np.arange(np.prod(shape)).reshape(shape), []
+    text = "".join(codec.pieces([numbers, np.arange(70.0)], beside))
+    assert len(beside) == 1 + (numbers.size >= 64 and len(shape) < 3) and all(each.ndim == 1 for each in beside)
+    if shape != (0, 4):  # JSON has no width of no rows
+        found, other = codec.loads(text, beside=beside)
+        assert found.shape == shape and found.dtype == np.int64 and (found == numbers).all() and len(other) == 70
+
+
+@pytest.mark.parametrize("width", [0, -4, 3, 5, 65, True, 4.0, "4", None, [4]])
+def test_rows_of_another_length_than_can_be_are_refused(width):
+    beside: list = []
+    data = json.loads("".join(codec.pieces([np.arange(64).reshape(16, 4)], beside)))
+    assert data == [{"array": ["int64", 0, 4]}]
+    data[0]["array"][2] = width
+    with pytest.raises(CodecError):
+        codec.loads(json.dumps(data), beside=beside)
+    with pytest.raises(CodecError):
+        codec.loads('[{"array": ["int64", 0, 4, 4]}]', beside=beside)
+    with pytest.raises(CodecError):
+        codec.loads('[{"array": ["int64", 0, 4]}]')

@@ -211,8 +211,8 @@ class _Reader:
         return found
 
     def _array(self, fields: Any, kind: AdmittedTypes, where: str) -> NDArray[Any]:
-        if isinstance(fields, list) and len(fields) == 2 and type(fields[1]) is int and self.beside is not None:
-            return self._array_beside(fields[0], fields[1], kind, where)
+        if self.beside is not None and isinstance(fields, list) and len(fields) in (2, 3) and type(fields[1]) is int:
+            return self._array_beside(fields[0], fields[1], fields[2:], kind, where)
         if not isinstance(fields, list) or len(fields) != 2 or not isinstance(fields[1], list):
             raise CodecError("an array must be a type and its numbers")
         name, values = fields
@@ -238,8 +238,10 @@ class _Reader:
             raise CodecError("an array holds a number that is not finite")
         return found
 
-    def _array_beside(self, name: Any, number: int, kind: AdmittedTypes, where: str) -> NDArray[Any]:
-        """An array that stands beside the text: every one once, in order, so that a thing has one text."""
+    def _array_beside(self, name: Any, number: int, width: list[Any], kind: AdmittedTypes, where: str) -> NDArray[Any]:
+        """An array that stands beside the text: every one once, in order, so that a thing has one text. One in rows
+        has the `width` of a row there.
+        """
         found = self.beside[number] if self.beside and number == self.taken < len(self.beside) else None
         if found is None or name not in _CODES or found.dtype.name != name or found.ndim != 1 or len(found) < ASIDE:
             raise CodecError(f"{where} names an array that is not beside this JSON")
@@ -247,8 +249,10 @@ class _Reader:
             raise CodecError(f"{where} is to be {kind}, not an array of {name}")
         if name == "float64" and not np.isfinite(found).all():
             raise CodecError("an array holds a number that is not finite")
+        if width and (type(width[0]) is not int or width[0] < 1 or len(found) % width[0]):
+            raise CodecError(f"{where} names an array beside this JSON that has no rows of that length")
         self.taken += 1
-        return found
+        return found.reshape(-1, *width)
 
     def _admits(self, class_: type, kind: AdmittedTypes) -> bool:
         if class_ in kind.classes:

@@ -27,7 +27,7 @@ def to_json(thing: Any) -> Any:
 
 
 ASIDE = 64
-"""Arrays of so many numbers and more are written beside a text, where there is a place for them."""
+"""Arrays of so many numbers and more, in rows or not, are written beside a text, where there is a place for them."""
 
 
 def _write(thing: Any, once: dict[Any, int], beside: list[NDArray[Any]] | None = None) -> Any:  # noqa: PLR0911 - one answer a kind
@@ -45,9 +45,9 @@ def _write(thing: Any, once: dict[Any, int], beside: list[NDArray[Any]] | None =
             once[thing] = len(once)
         return written
     if isinstance(thing, np.ndarray):
-        if beside is not None and thing.ndim == 1 and len(thing) >= ASIDE:
-            beside.append(thing)
-            return {"array": [str(thing.dtype), len(beside) - 1]}
+        if beside is not None and thing.ndim in (1, 2) and thing.size >= ASIDE:
+            beside.append(thing.ravel())
+            return {"array": [str(thing.dtype), len(beside) - 1, *thing.shape[1:]]}
         return {"array": [str(thing.dtype), thing.tolist()]}
     if isinstance(thing, Outside):
         return thing.written
@@ -71,7 +71,7 @@ def pieces(things: Iterable[Any], beside: list[NDArray[Any]] | None = None) -> I
     """`dumps` of a tuple, a piece at a time: what is large is never whole in memory.
 
     Where a list `beside` is given, long arrays are added to it, and the text has their places in it instead: it is
-    then read by `loads` together with them.
+    then read by `loads` together with them. Of an array of rows that is how many numbers a row has, too.
     """
     once: dict[Any, int] = {}
     yield "["
