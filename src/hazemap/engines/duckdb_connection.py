@@ -10,7 +10,7 @@ from typing import Any
 from weakref import finalize
 
 from hazemap.engines.table_source import FED, Feed
-from hazemap.errors import FileError, TableError
+from hazemap.errors import FileError, HazemapError, TableError
 
 BATCH = 1 << 17
 """Rows in a batch: a few megabytes."""
@@ -98,15 +98,21 @@ class DuckDBConnection:
 
     def _stream(self, query: SqlQuery, name: str, ordered: str) -> Generator[Any, None, None]:
         self._duckdb.execute(f"SET preserve_insertion_order = {ordered}")
-        with explained(name), ExitStack() as stack:
-            if query.feed is not None:
-                rows = stack.enter_context(closing(query.feed.batches(query.columns)))
-                if query.sql is None:
-                    yield from rows
-                elif not self._fed(rows, stack):
-                    return
-            if query.sql is not None:
-                yield from stack.enter_context(closing(self._duckdb.sql(query.sql).to_arrow_reader(BATCH)))
+        told = list[HazemapError]()
+        try:
+            with explained(name), ExitStack() as stack:
+                if query.feed is not None:
+                    rows = stack.enter_context(closing(_listened(query.feed.batches(query.columns), told)))
+                    if query.sql is None:
+                        yield from rows
+                    elif not self._fed(rows, stack):
+                        return
+                if query.sql is not None:
+                    yield from stack.enter_context(closing(self._duckdb.sql(query.sql).to_arrow_reader(BATCH)))
+        except HazemapError as error:
+            if told and told[0] is not error:
+                raise told[0] from None  # DuckDB says only that its source failed
+            raise
 
     def _fed(self, rows: Generator[Any, None, None], stack: ExitStack) -> bool:
         """Give these rows their name until the stack is left; False where there is none."""
@@ -119,6 +125,16 @@ class DuckDBConnection:
         self._duckdb.register(FED, reader)
         stack.callback(self._duckdb.unregister, FED)
         return True
+
+
+def _listened(rows: Generator[Any, None, None], told: list[HazemapError]) -> Generator[Any, None, None]:
+    """The same rows; what the feed says when it fails is kept."""
+    with closing(rows):
+        try:
+            yield from rows
+        except HazemapError as error:
+            told.append(error)
+            raise
 
 
 def _closed(database: Any, spill: str) -> None:

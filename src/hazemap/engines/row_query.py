@@ -1,7 +1,7 @@
 """The SQL that reads a source: whose rows, where they are, how much they weigh, and which of them."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ class Roles:
     where: tuple[str, ...]
     checked: frozenset[str] = frozenset()
     checking: Feed | None = None
+    near: Feed | None = None  # the feed without rows outside of the box, where that leaves out any
 
     @property
     def beside(self) -> dict[str, str]:
@@ -110,6 +111,8 @@ class Layout:
                 columns.insert(0, part.need_person())
             if isinstance(bounding, OneVote) and part.weight:
                 columns.append(part.weight)
+            if part.near is not None and bounding.outside is Outside.DROP:
+                part = replace(part, feed=part.near)  # noqa: PLW2901
             yield part.query(columns, self._inside(part) if self._pushed(bounding) else ())
 
     def selecting(self, columns: Callable[[Roles], Sequence[str]]) -> Iterator[SqlQuery]:

@@ -2,7 +2,10 @@
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from datetime import datetime
+from typing import Any, Protocol, Self, runtime_checkable
+
+from hazemap.spatial.bounding_box import Box
 
 FED = "fed"
 """What SQL calls the rows of a feed."""
@@ -17,6 +20,20 @@ class Feed(Protocol):
 
     def batches(self, columns: Sequence[str]) -> Generator[Any, None, None]:
         """Arrow record batches of these columns, in the order of the rows."""
+
+
+@runtime_checkable
+class ChoosingFeed(Feed, Protocol):
+    """A feed that may leave rows out that cannot count, so that they need not travel.
+
+    It sends all that may count, perhaps others too, in the same order: which of them count is decided here.
+    """
+
+    def during(self, column: str, since: datetime | None, until: datetime | None) -> Self:
+        """The same, perhaps without rows that are not in `since <= time < until`, both in UTC."""
+
+    def inside(self, columns: Sequence[str], box: Box) -> Self:
+        """The same, perhaps without rows whose place, in these columns or this one, is outside of a box."""
 
 
 @dataclass(frozen=True)

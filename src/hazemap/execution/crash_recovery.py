@@ -22,6 +22,7 @@ from hazemap.privacy.ledger_records import LedgerCharge, Occasion
 from hazemap.privacy.ledger_schedules import asked_again
 from hazemap.privacy.privacy_unit import VALUES_ONLY
 from hazemap.privacy.random_stream import Stream
+from hazemap.readers.postgresql_url import is_database
 from hazemap.releases import Release, Statistics
 from hazemap.releases.file_metadata import pack
 from hazemap.specs.statistics_spec import StatisticsSpec
@@ -203,9 +204,14 @@ def _go_on(
             "from Python, hazemap.recover(…, source=table), with the same table"
         )
     if source is None and not same_table and fingerprint(spec.table.source) != journal.head["source"]:
+        found = "is gone or was changed since: put it back; or, if its rows are the same, say so"
+        if is_database(spec.table.source):
+            found = (
+                "is in a database, where nobody can see whether it was changed since: if its rows are the same, say so"
+            )
         raise FileError(
-            f"charge {charge} was cut off after {journal.answered} answers, and {spec.table.source} is gone or was "
-            "changed since: put it back; or, if its rows are the same, say so (--same-table, same_table=True)"
+            f"charge {charge} was cut off after {journal.answered} answers, and {spec.table.source} {found} "
+            "(--same-table, same_table=True)"
         )
     only = None
     if isinstance(spec, StatisticsSpec) and publication.unit.model == VALUES_ONLY:

@@ -19,6 +19,7 @@ from hazemap.estimate.slot_maps import SlotMaps
 from hazemap.privacy.privacy_unit import Unit
 from hazemap.privacy.statement import Statement
 from hazemap.privacy.statement_facts import Randomness, StatementFacts
+from hazemap.readers.postgresql_url import absolute
 from hazemap.releases import MarkedRelease, Release, Statistics, TimedRelease
 from hazemap.specs.parsing import DistrictFiles, HexagonList, cells_of_values
 from hazemap.specs.release_spec import ReleaseSpec
@@ -133,7 +134,7 @@ class Publication:
         spec = self.spec
         changed: dict[str, Any] = {} if spec.output is None else {"output": str(Path(spec.output).absolute())}
         if spec.table.source is not None:
-            changed["table"] = replace(spec.table, source=str(Path(spec.table.source).absolute()))
+            changed["table"] = replace(spec.table, source=absolute(spec.table.source))
         if isinstance(spec, StatisticsSpec) and isinstance(spec.cells, DistrictFiles | HexagonList):
             cells = spec.cells.absolute
             if cells_of_values(cells.text) == cells:  # not where a folder's name has a sign in it that divides names

@@ -32,6 +32,7 @@ from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement_facts import Randomness
 from hazemap.readers.file_formats import files_of
 from hazemap.readers.open_table import open_table
+from hazemap.readers.postgresql_url import absolute, is_database
 from hazemap.releases import Release, Statistics
 from hazemap.specs.method_from_name import reach
 from hazemap.specs.parsing import values_only
@@ -68,7 +69,7 @@ def execute(
     with nullcontext() if goal is None else only_writer(goal):
         if goal is not None:
             free_place(goal, spec)  # somebody may have written it until it was locked
-        key, found = os.urandom(16), fingerprint(spec.table.source and str(Path(spec.table.source).absolute()))
+        key, found = os.urandom(16), fingerprint(spec.table.source and absolute(spec.table.source))
         table, lookalikes = opened(spec, source, key, memory_limit, say), Fingerprints(book)
         table.watch(lookalikes.key())
         account = book.account(spec.dataset, _what(spec, goal), _whose(table, spec, model), uuid.uuid4().hex, occasion)
@@ -245,9 +246,14 @@ def opened(
 
 
 def fingerprint(source: str | None) -> str | None:
-    """The names, sizes and times of change of the files of a source, as a digest; None for a table in memory."""
+    """The names, sizes and times of change of the files of a source, as a digest; None for a table in memory.
+
+    A table in a database never has the same twice: nobody can see that it did not change.
+    """
     if source is None:
         return None
+    if is_database(source):
+        return os.urandom(32).hex()
     files: list[str] = []
     with suppress(FileError):  # nothing is there: whoever opens it says so
         files = files_of(source)

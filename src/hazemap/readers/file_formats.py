@@ -19,6 +19,7 @@ from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.readers.csv_files import CsvFiles
 from hazemap.readers.geojson_points import GEOJSON, open_geojson
 from hazemap.readers.geopackage_points import VECTORS, layer_of, open_layer
+from hazemap.readers.postgresql_url import is_database
 from hazemap.readers.value_coercion import is_checked, sound
 
 PARQUET = (".parquet", ".pq", ".parq", ".geoparquet")
@@ -80,6 +81,8 @@ def files_of(source: str) -> list[str]:
 
 def belongs(file: str | os.PathLike[str], source: str) -> bool:
     """Whether a file is one of a table's, or would be if it were there: in its folder, or fitting its pattern."""
+    if is_database(source):
+        return False
     goal, name = Path(os.path.realpath(file)), layer_of(source)[0]
     path = Path(os.path.realpath(name))
     if path.is_dir():

@@ -16,7 +16,7 @@ from hazemap.engines.duckdb import EngineTable, Progress
 from hazemap.engines.duckdb_connection import DuckDBConnection, quoted
 from hazemap.engines.person_ids import IdColumnReader, Ids, ids_of
 from hazemap.engines.row_query import Layout, Roles
-from hazemap.engines.table_source import Geometry, SourcePart, TableSource
+from hazemap.engines.table_source import ChoosingFeed, Geometry, SourcePart, TableSource
 from hazemap.errors import InputError, TableError
 from hazemap.parallel_map import processors
 from hazemap.readers.column_names import CELL, LAT, LON, MEASURED, PERSON, TIME, VALUE
@@ -24,6 +24,8 @@ from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.readers.data_frames import open_frame
 from hazemap.readers.file_formats import open_files
 from hazemap.readers.mark_columns import marked_columns, number_of, side_of
+from hazemap.readers.postgresql_tables import open_database
+from hazemap.readers.postgresql_url import is_database
 from hazemap.spatial.bounding_box import Box
 from hazemap.tables.keyed_hash import SamplingKey
 from hazemap.values.marks import Marks
@@ -56,7 +58,7 @@ def open_table(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> EngineTable:
-    """A table from a path, a folder, a pattern or a data frame; columns that are not named are guessed.
+    """A table from a path, a folder, a pattern, a database's URL or a data frame; unnamed columns are guessed.
 
     `mark` is a column of yes or no, for shares, or several `Marks`; `measured` one of numbers, for statistics of
     values; `cell` one of H3 cells, which say where rows are instead of coordinates, read at a `resolution`; `timed`
@@ -105,10 +107,12 @@ def open_table(
 def source_of(
     connection: DuckDBConnection, source: Any, dialect: CsvDialect = PLAIN, named: Sequence[str] = ()
 ) -> TableSource:
-    """What a path, a folder, a pattern or a data frame holds.
+    """What a path, a folder, a pattern, a database's URL or a data frame holds.
 
     The dialect is that of CSV files; `named` are columns to be looked for where files do not declare any.
     """
+    if is_database(source):
+        return open_database(source)
     if isinstance(source, str | os.PathLike):
         return open_files(connection, source, dialect, named)
     return open_frame(connection, source)
@@ -147,12 +151,18 @@ def layout_of(
     timely = timed or time is not None or since is not None or until is not None
     when = TIME.column(columns, time) if timely else None
     ids, id_column, texts = _ids(source, person)
+    places = (geometry.column,) if geometry else where
     parts = []
     for i, part in enumerate(source.parts):
+        feed, near = part.feed, None
+        if isinstance(feed, ChoosingFeed):
+            if when is not None:
+                feed = feed.during(when, *(limit if limit is None else _utc(limit) for limit in (since, until)))
+            near = feed.inside(places, box) if box is not None and places else None
         parts.append(
             Roles(
                 relation=part.relation,
-                feed=part.feed,
+                feed=feed,
                 person=texts[i] if texts else None,
                 points=_points(part, geometry, where) if hexagon is None else _hexagons(part, hexagon, resolution),
                 weight=None if weight is None else number_of(part, VALUE, weight),
@@ -162,6 +172,7 @@ def layout_of(
                 where=() if when is None else _times(part, when, since, until),
                 checked=part.checked,
                 checking=part.checking,
+                near=near,
             )
         )
     return Layout(source.name, source.rows, ids, id_column, tuple(parts), box)
@@ -214,8 +225,11 @@ def _reprojected(points: Points, crs: str) -> Points:
     from pyproj import CRS
     from pyproj.exceptions import CRSError
 
+    declared = json.loads(crs)
+    if declared is None:
+        raise TableError("the points do not say their reference system: declare it, or pass --lon and --lat")
     try:
-        system = CRS.from_user_input(json.loads(crs))
+        system = CRS.from_user_input(declared)
     except CRSError:
         raise TableError("the reference system of the points is not one that PROJ knows") from None
     wgs84 = CRS.from_user_input("OGC:CRS84")

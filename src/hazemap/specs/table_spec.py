@@ -7,6 +7,7 @@ from typing import Any
 
 from hazemap.errors import InputError
 from hazemap.readers.csv_dialect import CsvDialect
+from hazemap.readers.postgresql_url import TableUrl, is_database
 from hazemap.specs.spec_fields import Value
 
 COLUMNS = ("source", "person", "lon", "lat", "cell_column", "time", "since", "until")
@@ -18,7 +19,7 @@ USUAL_DIALECT = CsvDialect()
 
 @dataclass(frozen=True)
 class TableSpec:
-    """A file, folder or pattern, the columns that were named, and from when until before when rows count.
+    """A file, folder, pattern or database's URL, the columns that were named, and from when until when rows count.
 
     `source` is None for a table in memory, which nobody can open again from here.
 
@@ -41,6 +42,8 @@ class TableSpec:
             value = getattr(self, name)
             if value is not None and (not isinstance(value, str) or not value):
                 raise InputError(f"{name} must be non-empty text; found {type(value).__name__}")
+        if is_database(self.source):
+            TableUrl.parse(str(self.source))
         if self.cell_column is not None and (self.lon is not None or self.lat is not None):
             raise InputError("a row is in the H3 cell of --cell-column or at --lon and --lat: name one or the other")
         if not isinstance(self.dialect, CsvDialect):
@@ -79,12 +82,15 @@ def path_of(source: Any) -> str | None:
 
 
 def named_after(source: Any) -> str:
-    """The data set that a source belongs to, unless somebody says otherwise: its file's or folder's name.
+    """The data set that a source belongs to, unless somebody says otherwise: the name of its
+    file, folder or table.
 
     >>> named_after("data/nyc.csv.gz"), named_after("trips/*.parquet"), named_after(None)
     ('nyc', 'trips', 'memory')
     """
     if not isinstance(source, str | os.PathLike):
         return "memory"
+    if is_database(source):
+        return TableUrl.parse(str(source)).last_name
     parts = [part for part in Path(source).absolute().parts if not set("*?[") & set(part)]
     return parts[-1].lstrip(".").partition(".")[0] or "memory"
