@@ -168,3 +168,5 @@ system:  # GDAL's own tools open what we write, Chromium shows our page; without
 	command -v ogrinfo >/dev/null || { [ "$$(id -u)" != 0 ] || { apt-get update -qq && apt-get install -qq -y gdal-bin >/dev/null; }; }
 	command -v chromium >/dev/null || [ "$$(id -u)" != 0 ] || { apt-get update -qq && \
 	apt-get install -qq -y --no-install-recommends chromium >/dev/null; } || echo "Chromium could not be installed"
+	ls /usr/share/postgresql/*/extension/postgis.control >/dev/null 2>&1 || [ "$$(id -u)" != 0 ] || { apt-get update -qq && \
+	apt-get install -qq -y --no-install-recommends postgresql-postgis >/dev/null; } || echo "PostGIS could not be installed"

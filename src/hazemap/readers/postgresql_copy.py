@@ -93,14 +93,15 @@ def _fields(data, width, begins, lengths) -> Any:  # type: ignore[no-untyped-def
         for column in range(width):
             if here + 4 > len(data):
                 return row, at, False
-            size = np.int64(np.int8(data[here]))
+            size: Any = np.int64(np.int8(data[here]))
             for i in range(1, 4):
                 size = size << 8 | np.int64(data[here + i])
             here += 4
             if size < -1:
                 return -1, at, False
             begins[column, row], lengths[column, row] = here, size
-            here += max(size, 0)
+            if size > 0:
+                here += size
             if here > len(data):
                 return row, at, False
         at, row = here, row + 1

@@ -19,11 +19,12 @@ OLDEST = 130_000
 ENCODINGS = ("UTF8", "SQL_ASCII", "LATIN1")
 """Of a database: those of which every text can be had as UTF-8. In others one text could stop the reading."""
 
-SETTINGS = ("synchronize_seqscans = off", "max_parallel_workers_per_gather = 0", "TimeZone = 'UTC'")
-"""A scan begins at the first row and has one worker; times without a zone, compared with others, are UTC."""
-
-STORED_ORDER = ("enable_indexscan = off", "enable_indexonlyscan = off")
-"""Rows come in the order in which they are stored, whichever index helps to find them (bitmaps of them still may)."""
+SETTINGS = (
+    *("synchronize_seqscans = off", "max_parallel_workers_per_gather = 0"),
+    *("enable_indexscan = off", "enable_indexonlyscan = off", "TimeZone = 'UTC'"),
+)
+"""A scan begins at the first row, has one worker and keeps the order in which rows are stored, whichever index helps to
+find them (bitmaps still may); times without a zone, compared with others, are UTC."""
 
 _LOST = ("08", "57P")
 """Classes of SQLSTATE: the connection, and the server's going away."""
@@ -49,18 +50,14 @@ class Session:
             raise FileError(f"{self.name} is in a server older than PostgreSQL 13, which hazemap does not read")
         self.connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         self.connection.read_only = True
-        self.set(SETTINGS)
-        encoding = self.ask("SHOW server_encoding")[0][0]
+        for setting in SETTINGS:
+            self.ask(f"SET LOCAL {setting}")
+        self._encoding = encoding = self.ask("SHOW server_encoding")[0][0]
         if encoding not in ENCODINGS:
             raise FileError(
                 f"{self.name} is in a database in {encoding}, of which hazemap does not know that every text can be "
                 f"had as UTF-8: copy it to one in {ENCODINGS[0]}"
             )
-
-    def set(self, settings: Sequence[str]) -> None:
-        """Have these hold for the snapshot."""
-        for setting in settings:
-            self.ask(f"SET LOCAL {setting}")
 
     def ask(self, sql: str, values: Sequence[Any] | None = None) -> list[tuple[Any, ...]]:
         """The rows of a statement about the catalogue."""
@@ -79,9 +76,13 @@ class Session:
         if self.connection.closed:
             raise FileError(f"the snapshot of {self.name} went with its connection: open it again")
         whole = False
+        if self._encoding == "SQL_ASCII":
+            self.ask(
+                "SET LOCAL client_encoding = 'SQL_ASCII'"
+            )  # as it is: the server would refuse a text for its bytes
         try:
             with self._explained(), self.connection.cursor() as cursor:
-                with cursor.copy(f"COPY ({select}) TO STDOUT (FORMAT binary)") as copy:
+                with cursor.copy(f"COPY ({select}) TO STDOUT (FORMAT binary)".encode()) as copy:
                     rows = yield from record_batches(copy, names, decoders)
                 if cursor.rowcount != rows:
                     raise DamagedCopy(f"it sent {rows} rows, and said that they are {cursor.rowcount}")

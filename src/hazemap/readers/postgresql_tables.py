@@ -21,13 +21,13 @@ from hazemap.engines.duckdb_connection import quoted
 from hazemap.engines.table_source import FED, Geometry, SourcePart, TableSource, named_numbers
 from hazemap.errors import TableError
 from hazemap.readers.postgresql_points import PointType, point_types
-from hazemap.readers.postgresql_session import STORED_ORDER, Session
+from hazemap.readers.postgresql_session import Session
 from hazemap.readers.postgresql_types import CHOICE, DATE, DOUBLE, NUMERIC, SINGLE, TIME, TYPES, ZONED, ColumnType
 from hazemap.readers.postgresql_url import TableUrl
 from hazemap.spatial.bounding_box import Box
 
-KINDS = {"r": "table", "p": "table", "m": "table", "f": "table", "v": "view"}
-"""By `pg_class.relkind`: tables, in parts or foreign too, and views; rows of a view are stored nowhere."""
+KINDS = "rpvmf"
+"""`pg_class.relkind` of tables, also of those in parts, of views, of materialised ones, and of foreign tables."""
 
 MARGIN = 1e-6
 """How far outside of a box numbers of any length are sent still: far more than rounding moves them."""
@@ -157,8 +157,6 @@ def _relation(session: Session, url: TableUrl) -> str:
     schema, name, kind = found[0]
     if kind not in KINDS:
         raise TableError(f"{url.table} is neither a table nor a view of the database")
-    if KINDS[kind] == "table":
-        session.set(STORED_ORDER)
     return f"{quoted(schema)}.{quoted(name)}"
 
 

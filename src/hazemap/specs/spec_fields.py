@@ -63,7 +63,7 @@ _SCHEMAS: dict[type, dict[str, Any]] = {
     list: {"type": "array", "items": {"type": "number"}},
 }
 
-SOURCE = Field("Parquet, CSV, GeoPackage, GeoJSON, FlatGeobuf: a file, a folder, a pattern in quotes.", TABLE)
+SOURCE = Field("Parquet, CSV, GeoPackage, GeoJSON, FlatGeobuf: a file, a folder, a pattern in quotes; or postgresql://…?table=…", TABLE)
 
 
 class CommonOptions(TypedDict, total=False):
