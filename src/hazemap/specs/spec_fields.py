@@ -63,7 +63,10 @@ _SCHEMAS: dict[type, dict[str, Any]] = {
     list: {"type": "array", "items": {"type": "number"}},
 }
 
-SOURCE = Field("Parquet, CSV, GeoPackage, GeoJSON, FlatGeobuf: a file, a folder, a pattern in quotes; or postgresql://…?table=…", TABLE)
+SOURCE = Field(
+    "Parquet, CSV, GeoPackage, GeoJSON, FlatGeobuf: a file, a folder, a pattern in quotes; or postgresql://…?table=…",
+    TABLE,
+)
 
 
 class CommonOptions(TypedDict, total=False):
