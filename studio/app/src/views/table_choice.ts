@@ -67,7 +67,7 @@ export class TableChoice {
     ].filter((each) => each !== "").join(", ");
     const columns = tableOf(
       preview.rows_shown ? say("firstRows") : say("rowsElsewhere"), heads,
-      [preview.columns.map((column) => h("em", {}, column.kind)), ...preview.rows],
+      [preview.columns.map((column) => h("em", { translate: "no" }, column.kind)), ...preview.rows],
     );
     return [
       h("p", { class: "chosen" }, say("chosen", { name: source })), facts === "" ? null : h("p", {}, facts), columns,
