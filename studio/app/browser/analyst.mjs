@@ -55,6 +55,7 @@ await check(page, "recipe");
 await press(page, /^Ask words: /);
 await page.getByRole("table", { name: "The largest counts" }).waitFor();
 found.facts.answer = await page.getByRole("table", { name: "The largest counts" }).innerText();
+await page.locator("dl strong").first().filter({ hasText: "3 reports" }).waitFor(); // it is asked for after the answer
 found.facts.left = await page.locator("dl strong").first().textContent();
 await press(page, "Write the answers");
 await page.getByText("spring.parquet is there.").waitFor();
