@@ -13,15 +13,10 @@ from contextlib import contextmanager
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
     """Fail if the work inside takes this thread so many seconds of a processor, or more."""
-    tidied = gc.isenabled()
-    gc.disable()
-    start = time.thread_time()
-    try:
+    with _untidied():
+        start = time.thread_time()
         yield
         took = time.thread_time() - start
-    finally:
-        if tidied:
-            gc.enable()
     assert took < seconds, f"{took:.2f} s of CPU, of {seconds} s at most"
 
 
@@ -29,7 +24,20 @@ def least_cpu(work: Callable[[], object], times: int = 3) -> float:
     """The CPU seconds that the cheapest of some runs takes this thread."""
     took = []
     for _ in range(times):
-        start = time.thread_time()
-        work()
-        took.append(time.thread_time() - start)
+        with _untidied():
+            start = time.thread_time()
+            work()
+            took.append(time.thread_time() - start)
     return min(took)
+
+
+@contextmanager
+def _untidied() -> Iterator[None]:
+    """Without collections of garbage."""
+    tidied = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if tidied:
+            gc.enable()

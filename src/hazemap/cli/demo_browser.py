@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from hazemap.cli.console_output import deliver, note, progress
-from hazemap.cli.demo_processes import Alive, awaited, enrolled, free_port, running
+from hazemap.cli.demo_processes import Alive, enrolled, free_port, running
 from hazemap.cli.shared_options import AsJson
 from hazemap.errors import HazemapError, InputError
 
@@ -83,7 +83,7 @@ def demo_browser(
     everybody = people + tabs
     with (
         running(folder, server, data, [devices], ("--page-origin", origin), others) as alive,
-        operator(server, awaited(token), None) as line,
+        operator(server, token, None) as line,
     ):
         with progress() as tell:
             enrolled(line, people, alive, tell)

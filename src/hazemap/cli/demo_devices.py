@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hazemap.cli.console_output import deliver, note, progress
-from hazemap.cli.demo_processes import awaited, enrolled, free_port, running
+from hazemap.cli.demo_processes import enrolled, free_port, running
 from hazemap.cli.shared_options import AsJson
 from hazemap.errors import HazemapError, InputError
 
@@ -66,7 +66,7 @@ def demo_devices(
         ("--many", str(count), "--table", str(table), "--store", str(table.with_suffix(".sqlite")), "--drop", str(drop))
         for table, count in tables.items()
     ]
-    with running(folder, server, data, devices) as alive, operator(server, awaited(token), None) as line:
+    with running(folder, server, data, devices) as alive, operator(server, token, None) as line:
         with progress() as tell:
             enrolled(line, people, alive, tell)
         campaign = Campaign.of(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hazemap.service.operator_line import Operator
 
 PATIENCE = 60.0
-"""Seconds for the server to answer, and for all devices to enrol."""
+"""Seconds for a server to answer, and for all devices to enrol."""
 
 Alive = Callable[[], bool]
 """Whether all processes still run."""
@@ -32,25 +32,27 @@ def running(
     more: Sequence[str] = (),
     others: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Iterator[Alive]:
-    """A coordinator, and for each of `devices` a process with these options; all are ended in the end.
+    """A coordinator that answers, and for each of `devices` a process with these options; all are ended in the end.
 
-    `more` are options of the coordinator's; `others` are other commands, by the names of their logs.
+    `more` are options of the coordinator's; `others` are commands of other servers with their `--port`, by the names of
+    their logs.
     """
     environment = os.environ | {"HAZEMAP_HOME": str(folder)}
     port = server.rpartition(":")[2]
     begun: list[subprocess.Popen[bytes]] = []
 
-    def begin(log: str, *arguments: str) -> None:
+    def begin(log: str, *arguments: str) -> subprocess.Popen[bytes]:
         command = (sys.executable, "-c", "from hazemap.cli.main import run; run()", *arguments)
         with (folder / log).open("wb") as said:
             begun.append(subprocess.Popen(command, stdout=said, stderr=said, env=environment))  # noqa: S603 - our own
+        return begun[-1]
 
+    servers = {**others, "server": ("server", "--data", str(data), "--port", port, *more)}
     try:
-        for name, command in others.items():
-            begin(f"{name}.log", *command)
-        begin("server.log", "server", "--data", str(data), "--port", port, *more)
-        token = awaited(data / "enrolment.token")
-        where = ("--server", server, "--token-file", str(token))
+        processes = {log: begin(f"{log}.log", *command) for log, command in servers.items()}
+        for log, command in servers.items():
+            _await(processes[log], int(command[command.index("--port") + 1]), folder / f"{log}.log")
+        where = ("--server", server, "--token-file", str(data / "enrolment.token"))
         for number, options in enumerate(devices):
             begin(f"devices-{number}.log", "device", "run", *options, *where)
         yield lambda: all(process.poll() is None for process in begun)
@@ -64,14 +66,17 @@ def running(
                 process.kill()
 
 
-def awaited(token: Path) -> Path:
-    """The file, as soon as the server has written it."""
+def _await(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    """Wait until a process listens at its port."""
     until = time.monotonic() + PATIENCE
-    while not token.exists():
-        if time.monotonic() > until:
-            raise HazemapError(f"the server has not started within {PATIENCE:.0f} s: see server.log in the folder")
+    while True:
+        with socket.socket() as probe:
+            probe.settimeout(1)
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        if process.poll() is not None or time.monotonic() > until:
+            raise HazemapError(f"nothing answers at port {port}: see {log}")
         time.sleep(0.1)
-    return token
 
 
 def enrolled(line: "Operator", people: int, alive: Alive, tell: Any) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from hazemap.cli.console_output import deliver, note, progress
 from hazemap.cli.demo_chat import ANALYSIS, PURPOSE, STREAM, WORDS, chat_of, made_up, pairs, policy
-from hazemap.cli.demo_processes import awaited, enrolled, free_port, running
+from hazemap.cli.demo_processes import enrolled, free_port, running
 from hazemap.cli.shared_options import AsJson
 from hazemap.errors import InputError
 
@@ -71,7 +71,7 @@ def demo_recipes(
     spec, words = _order(people)
     devices = [("--many", str(count), "--store", str(store), "--policy", str(rules)) for store, count in stores.items()]
     token = data / "operator.token"
-    with running(folder, server, data, devices) as alive, operator(server, awaited(token), None) as line:
+    with running(folder, server, data, devices) as alive, operator(server, token, None) as line:
         with progress() as tell:
             enrolled(line, people, alive, tell)
         line.post("/v1/policies", signed.to_json().encode())

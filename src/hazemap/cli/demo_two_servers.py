@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from hazemap.cli.console_output import deliver, note, progress
-from hazemap.cli.demo_processes import awaited, enrolled, free_port, running
+from hazemap.cli.demo_processes import enrolled, free_port, running
 from hazemap.cli.shared_options import AsJson
 from hazemap.errors import HazemapError, InputError
 
@@ -91,7 +91,7 @@ def demo_two_servers(
     }
     with (
         running(folder, server, data, devices, ("--peers", str(peers)), others) as alive,
-        operator(server, awaited(token), None) as line,
+        operator(server, token, None) as line,
     ):
         with progress() as tell:
             enrolled(line, people, alive, tell)

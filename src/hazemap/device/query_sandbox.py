@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
-from itertools import islice
+from itertools import chain, islice
 from operator import itemgetter
 from time import thread_time
 from typing import Protocol
@@ -155,9 +155,7 @@ class QuerySandbox:
                 if len(events) > self.limits.events:
                     raise _Stopped(QueryFailure.EVENTS)
                 _check_types(events, stream, wanted)
-                marks = ", ".join("?" * len(wanted))
-                insert = f"INSERT INTO {stream.name} ({', '.join(wanted)}) VALUES ({marks})"  # noqa: S608 - checked names
-                connection.executemany(insert, events)
+                _insert(connection, stream.name, wanted, events)
         connection.execute("COMMIT")
 
 
@@ -247,6 +245,9 @@ class _Meter:
 
 _STRIDE = 100
 
+_INSERTED = 32
+"""Events that one statement puts in."""
+
 
 def _empty(streams: tuple[StreamSchema, ...]) -> sqlite3.Connection:
     """SQLite in memory with a strict table for every stream, without a row."""
@@ -257,6 +258,16 @@ def _empty(streams: tuple[StreamSchema, ...]) -> sqlite3.Connection:
         fields = ", ".join(f"{each.name} {each.type.value}" for each in stream.fields)
         connection.execute(f"CREATE TABLE {stream.name} ({fields}) STRICT")
     return connection
+
+
+def _insert(connection: sqlite3.Connection, stream: str, wanted: tuple[str, ...], events: list[Event]) -> None:
+    """Put the events in, some at a time: one by one they take three times as long."""
+    row = f"({', '.join('?' * len(wanted))})"
+    insert = f"INSERT INTO {stream} ({', '.join(wanted)}) VALUES "  # noqa: S608 - checked names
+    many = len(events) // _INSERTED * _INSERTED
+    flat = chain.from_iterable(events[:many])
+    connection.executemany(insert + ", ".join([row] * _INSERTED), zip(*[flat] * (_INSERTED * len(wanted)), strict=True))
+    connection.executemany(insert + row, events[many:])
 
 
 @contextmanager
@@ -294,11 +305,9 @@ def _fetched(cursor: sqlite3.Cursor, limits: QueryLimits) -> tuple[tuple[Value |
     """All rows, within the limits."""
     rows: list[tuple[Value | None, ...]] = []
     letters = 0
-    for row in cursor:
-        rows.append(row)
-        for each in row:
-            if type(each) is str or type(each) is bytes:
-                letters += len(each)
+    while part := cursor.fetchmany(_STRIDE):
+        rows += part
+        letters += sum(len(each) for row in part for each in row if isinstance(each, str | bytes))
         if len(rows) > limits.rows or letters > limits.letters:
             raise _Stopped(QueryFailure.ROWS)
     return tuple(rows)

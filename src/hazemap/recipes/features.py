@@ -94,8 +94,10 @@ class Categories:
         return len(self.values) + 1
 
     def buckets(self, columns: Sequence[Column]) -> NDArray[np.int64]:
-        """The bucket of each row. Texts are compared in Unicode's normal form C."""
-        return _array(self._places.get((type(value), _normal(value)), 0) for value in columns[0])
+        """The bucket of each row; each value is looked at once. Texts are compared in Unicode's normal form C."""
+        keys = [*zip(map(type, columns[0]), columns[0], strict=True)]
+        known = {(kind, value): self._places.get((kind, _normal(value)), 0) for kind, value in set(keys)}
+        return _array(map(known.__getitem__, keys))
 
     def labels(self) -> list[str]:
         """The label of each bucket."""

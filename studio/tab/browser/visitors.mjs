@@ -75,15 +75,25 @@ async function write(page, id, text) {
   await page.keyboard.type(text);
 }
 
+/** The dialog for a file. A browser that is busy may open none for a key: press it again, as people do. */
+async function chooser(page) {
+  for (let presses = 0; presses < 6; presses += 1) {
+    await tabTo(page, page.locator("#file"));
+    const opened = page.waitForEvent("filechooser", { timeout: 20_000 }).catch(() => null);
+    await page.keyboard.press("Space");
+    const found = await opened;
+    if (found) return found;
+  }
+  throw new Error("no dialog for a file opens");
+}
+
 const logOf = (page) => page.locator(".lines li").allTextContents();
 
 /** Places, rules, and the start. */
 async function join(page, file) {
   await page.waitForSelector("html[data-ready]");
   if (file) {
-    await tabTo(page, page.locator("#file"));
-    const [choosing] = await Promise.all([page.waitForEvent("filechooser"), page.keyboard.press("Space")]);
-    await choosing.setFiles(file);
+    await (await chooser(page)).setFiles(file);
   } else {
     await tabTo(page, page.locator("summary"));
     await page.keyboard.press("Enter");
