@@ -17,7 +17,19 @@ from pathlib import Path
 
 from hazemap.audit import planned_trials as plan
 from hazemap.audit.audit import audit
-from hazemap.audit.audited_settings import ALL_STATISTICS, CURATOR, LOCAL, SECURE_SUM, STATISTICS, AuditedSetting
+from hazemap.audit.audited_settings import (
+    ALL_STATISTICS,
+    CURATOR,
+    LOCAL,
+    ONE_REPORT,
+    PARTS,
+    REPORTS,
+    SECURE_SUM,
+    SHUFFLE,
+    STATISTICS,
+    TWO_SERVERS,
+    AuditedSetting,
+)
 from hazemap.audit.csv_line_trials import CsvLineTrial
 from hazemap.audit.findings import judge
 from hazemap.audit.planted_faults import PLANTS
@@ -79,22 +91,41 @@ def settings(epsilon: str) -> list[AuditedSetting]:
         AuditedSetting(method, rule, epsilon=None, rho="0.5") for method in ("auto", "flat:5") for rule in plan.RULES
     ]
     found += [AuditedSetting(method, trust=LOCAL, epsilon=epsilon, cells="quadtree:3") for method in OF_REPORTS]
+    servers = [(trust, method) for trust in (TWO_SERVERS, ONE_REPORT) for method in plan.ANSWERED[trust]]
+    found += [AuditedSetting(method, trust=trust, epsilon=epsilon) for trust, method in servers]
+    found.append(AuditedSetting(PARTS, trust=SHUFFLE, epsilon=epsilon))
+    found += [
+        AuditedSetting(method, trust=REPORTS, epsilon=epsilon, cells="quadtree:3", delta="1e-6")
+        for method in OF_REPORTS
+    ]
     return found
+
+
+TIMES = {LOCAL: 3, SHUFFLE: 60, REPORTS: 20}
+"""So many times the releases of others, where one tells little and is made soon."""
+
+
+def trials_of(setting: AuditedSetting, runs: int) -> list:
+    """What is tried with a setting: of those that publish a number for each place, canaries too."""
+    if setting.trust == SHUFFLE:
+        return plan.of_shuffles(str(setting.epsilon), TIMES[SHUFFLE] * runs)
+    trials = plan.of_setting(setting, TIMES.get(setting.trust, 1) * runs)
+    if setting.method == "flat:5" and setting.trust == CURATOR:
+        return [trial for at, trial in enumerate(trials) if at != 1]
+    return trials[:1]
 
 
 def measured(runs: int, epsilon: str) -> list[dict]:
     every = settings(epsilon)
-    kept = {each["setting"]: each for each in stored().get("settings", [])}
+    named = set(map(str, every))
+    kept = {each["setting"]: each for each in stored().get("settings", []) if each["setting"] in named}
     with SubprocessRuns(None, 1) as laboratory:
         for number, setting in enumerate(every):
             if "measured" in kept.get(str(setting), {}) and kept[str(setting)]["runs"] >= runs:
                 continue
             begun = time.monotonic()
-            trials = plan.of_setting(setting, 3 * runs if setting.trust == LOCAL else runs)[:1]
-            if setting.method == "flat:5" and setting.trust == CURATOR:
-                trials = [trial for at, trial in enumerate(plan.of_setting(setting, runs)) if at != 1]
             tests = []
-            for trial in trials:
+            for trial in trials_of(setting, runs):
                 seen = list(laboratory.run(trial.orders()))
                 tests += trial.tests(seen, list(laboratory.run(trial.again(seen))))
             findings = judge(tests, 1 - (1 - CONFIDENCE) / len(every))
@@ -190,14 +221,15 @@ def page() -> str:
         "## Every method, rule and trust model",
         "",
         "The largest bound of all evidence, from six releases on either side (450 reports where people randomise",
-        "alone). Columns are bounding rules; cells are squares unless something else is said. Where a method asks few",
-        "numbers, or chooses and grows, so few releases prove little: **0.00 says that nothing was proved**, neither",
-        "for the method nor against it. Choices and grown trees are asked by themselves in the short audit.",
+        "alone, 360 batches of a shuffler, 120 sums of randomised reports). Columns are bounding rules; cells are",
+        "squares unless something else is said. Where a method asks few numbers, or chooses and grows, so few releases",
+        "prove little: **0.00 says that nothing was proved**, neither for the method nor against it. Choices and grown",
+        "trees are asked by themselves in the short audit.",
         "",
     ]
     rules = plan.RULES
     for measure, stated in sorted({(row["measure"], row["stated"]) for row in rows}):
-        for trust in (CURATOR, SECURE_SUM, LOCAL):
+        for trust in (CURATOR, SECURE_SUM, TWO_SERVERS, ONE_REPORT, SHUFFLE, REPORTS, LOCAL):
             of = [r for r in rows if (r["measure"], r["stated"], r["trust"]) == (measure, stated, trust)]
             if not of:
                 continue
