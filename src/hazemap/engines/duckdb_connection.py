@@ -12,8 +12,8 @@ from weakref import finalize
 from hazemap.engines.table_source import FED, Feed
 from hazemap.errors import FileError, HazemapError, TableError
 
-BATCH = 1 << 17
-"""Rows in a batch: a few megabytes."""
+BATCH = 1 << 15
+"""Rows in a batch: about a megabyte."""
 
 
 @dataclass(frozen=True)

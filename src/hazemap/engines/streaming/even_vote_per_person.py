@@ -9,7 +9,9 @@ from hazemap.engines.streaming.cell_counter import CellCounter
 from hazemap.engines.streaming.one_vote_per_person import divide
 from hazemap.engines.streaming.packed_row_buffer import PackedRowBuffer
 from hazemap.engines.streaming.person_index import RowBatch
-from hazemap.engines.streaming.row_buffer import PIECE
+
+PIECE = 1 << 16
+"""Entries that are unpacked at a time: a megabyte or two."""
 
 
 class EvenVotePerPerson:

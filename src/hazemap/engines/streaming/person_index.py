@@ -11,12 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.arrays import Ints, Words
 from hazemap.cells import Cells
 from hazemap.engines.streaming.row_buffer import grown
 from hazemap.jit import compiled
 
-BYTES_EACH = 102
-"""Memory for one person at most, with room to grow: seed 12, table 4 × 16, what a rule remembers 20, rows outside 6."""
+BYTES_EACH = 70
+"""Memory for one person at most, with room to grow: seed 12, table 4 × 8, what a rule remembers 20, rows outside 6."""
 
 
 class Texts(NamedTuple):
@@ -48,7 +49,7 @@ class PersonIndex(ABC):
     def __init__(self) -> None:
         self.seeds = np.empty(0, dtype=np.uint64)
         self.count = 0
-        self._table = np.zeros((2, 2), dtype=np.uint64)
+        self._table = np.zeros(2, dtype=np.uint64)
 
     @property
     def used(self) -> int:
@@ -63,7 +64,7 @@ class PersonIndex(ABC):
         """Forget everybody else; the others move up, in order."""
         self.seeds = self.seeds[: self.count][kept]
         self.count = len(self.seeds)
-        self._table = roomy(np.zeros((2, 2), dtype=np.uint64), self.seeds, self.count, 0)
+        self._table = roomy(np.zeros(2, dtype=np.uint64), self.seeds, self.count, 0)
 
 
 class NumberedPeople(PersonIndex):
@@ -119,64 +120,61 @@ class NamedPeople(PersonIndex):
         super().keep(kept)
 
 
-def roomy(table: NDArray[np.uint64], seeds: NDArray[np.uint64], count: int, more: int) -> NDArray[np.uint64]:
+def roomy(table: Words, seeds: Words, count: int, more: int) -> Words:
     """A table at most half full with `more` people added: the same one, or one filled anew."""
     size = 1 << (2 * (count + more)).bit_length()
     if size <= len(table):
         return table
-    larger = np.zeros((size, 2), dtype=np.uint64)
+    larger = np.zeros(size, dtype=np.uint64)
     _fill(larger, seeds, count)
     return larger
 
 
-# A row of the table is a seed and its place + 1, or zeros; a seed stands at its lower bits or after them.
+# A word of the table is the upper half of a seed above its place + 1, or 0; a seed stands at its lower bits or after
+# them. Whoever has another upper half is another person; of those who share it the seeds are compared.
+_PLACE = np.uint64(0xFFFFFFFF)
+_UPPER = np.uint64(0xFFFFFFFF00000000)
 
 
 @compiled
-def _fill(table: NDArray[np.uint64], seeds: NDArray[np.uint64], count: int) -> None:
+def _fill(table: Words, seeds: Words, count: int) -> None:
     last = np.uint64(len(table) - 1)
     for place in range(count):
         at = np.int64(seeds[place] & last)
-        while table[at, 1] != 0:
+        while table[at] != 0:
             at = (at + 1) & np.int64(last)
-        table[at, 0] = seeds[place]
-        table[at, 1] = place + 1
+        table[at] = (seeds[place] & _UPPER) | np.uint64(place + 1)
 
 
 @compiled
-def _enter_numbers(
-    batch: NDArray[np.uint64],
-    rows: NDArray[np.int64],
-    places: NDArray[np.int64],
-    table: NDArray[np.uint64],
-    seeds: NDArray[np.uint64],
-    count: int,
-) -> int:
+def _enter_numbers(batch: Words, rows: Ints, places: Ints, table: Words, seeds: Words, count: int) -> int:
     last = np.uint64(len(table) - 1)
     for i in range(rows.size):
         seed = batch[rows[i]]
         at = np.int64(seed & last)
-        while table[at, 1] != 0 and table[at, 0] != seed:
+        place = np.int64(table[at] & _PLACE) - 1
+        while place >= 0 and (((table[at] ^ seed) & _UPPER) != 0 or seeds[place] != seed):
             at = (at + 1) & np.int64(last)
-        if table[at, 1] == 0:
-            seeds[count] = seed
+            place = np.int64(table[at] & _PLACE) - 1
+        if place < 0:
+            place = count
+            seeds[place] = seed
             count += 1
-            table[at, 0] = seed
-            table[at, 1] = count
-        places[i] = np.int64(table[at, 1]) - 1
+            table[at] = (seed & _UPPER) | np.uint64(count)
+        places[i] = place
     return count
 
 
 @compiled
 def _enter_texts(
-    batch: NDArray[np.uint64],
-    rows: NDArray[np.int64],
+    batch: Words,
+    rows: Ints,
     data: NDArray[np.uint8],
     offsets: NDArray[np.int32],
-    places: NDArray[np.int64],
-    table: NDArray[np.uint64],
-    seeds: NDArray[np.uint64],
-    ends: NDArray[np.int64],
+    places: Ints,
+    table: Words,
+    seeds: Words,
+    ends: Ints,
     letters: NDArray[np.uint8],
     count: int,
 ) -> int:
@@ -185,8 +183,9 @@ def _enter_texts(
         seed, start = batch[rows[i]], np.int64(offsets[rows[i]])
         length = np.int64(offsets[rows[i] + 1]) - start
         at = np.int64(seed & last)
-        while table[at, 1] != 0:
-            place, same, j = np.int64(table[at, 1]) - 1, table[at, 0] == seed, 0
+        place = np.int64(table[at] & _PLACE) - 1
+        while place >= 0:
+            same, j = ((table[at] ^ seed) & _UPPER) == 0 and seeds[place] == seed, 0
             if same:
                 begin = ends[place - 1] if place > 0 else 0
                 same = ends[place] - begin == length
@@ -196,13 +195,14 @@ def _enter_texts(
             if same:
                 break
             at = (at + 1) & np.int64(last)
-        if table[at, 1] == 0:
-            begin = ends[count - 1] if count > 0 else 0
+            place = np.int64(table[at] & _PLACE) - 1
+        if place < 0:
+            place = count
+            begin = ends[place - 1] if place > 0 else 0
             for j in range(length):
                 letters[begin + j] = data[start + j]
-            seeds[count], ends[count] = seed, begin + length
+            seeds[place], ends[place] = seed, begin + length
             count += 1
-            table[at, 0] = seed
-            table[at, 1] = count
-        places[i] = np.int64(table[at, 1]) - 1
+            table[at] = (seed & _UPPER) | np.uint64(count)
+        places[i] = place
     return count
