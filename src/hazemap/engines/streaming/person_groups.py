@@ -177,8 +177,7 @@ class PersonGroup:
         alone = self._elsewhere.alone(self._row_buffer)
         if len(alone):
             self.tally.add(np.full(1, NOWHERE), np.full(1, self._rule.elsewhere(alone)))
-        seeds, self._places = self._places.seeds, self._new_places()  # who is who need not be known any more
-        self._rule.count(self._row_buffer, seeds, self.tally)
+        self._rule.count(self._row_buffer, self._places.take_seeds(), self.tally)
         self.counted += self._bucket.measure
         self._start(self._later.pop() if self._later else None)
 

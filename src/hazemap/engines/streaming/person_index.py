@@ -66,6 +66,11 @@ class PersonIndex(ABC):
         self.count = len(self.seeds)
         self._table = roomy(np.zeros(2, dtype=np.uint64), self.seeds, self.count, 0)
 
+    def take_seeds(self) -> Words:
+        """The seeds by place, when nobody comes any more: who has which is forgotten."""
+        self._table = np.zeros(2, dtype=np.uint64)
+        return self.seeds
+
 
 class NumberedPeople(PersonIndex):
     """People whose ids are whole numbers."""
@@ -157,7 +162,7 @@ def _enter_numbers(batch: Words, rows: Ints, places: Ints, table: Words, seeds: 
             at = (at + 1) & np.int64(last)
             place = np.int64(table[at] & _PLACE) - 1
         if place < 0:
-            place = count
+            place = np.int64(count)
             seeds[place] = seed
             count += 1
             table[at] = (seed & _UPPER) | np.uint64(count)
@@ -197,7 +202,7 @@ def _enter_texts(
             at = (at + 1) & np.int64(last)
             place = np.int64(table[at] & _PLACE) - 1
         if place < 0:
-            place = count
+            place = np.int64(count)
             begin = ends[place - 1] if place > 0 else 0
             for j in range(length):
                 letters[begin + j] = data[start + j]
