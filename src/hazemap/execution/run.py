@@ -23,6 +23,7 @@ from hazemap.execution.journal import Journal, check
 from hazemap.execution.output_lock import free_place, only_writer
 from hazemap.execution.release_assembly import Publication
 from hazemap.noisy_queries import Algorithm
+from hazemap.postgresql_url import absolute, is_url
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.duplicate_tables import Fingerprints
 from hazemap.privacy.ledger import Ledger, LedgerAccount
@@ -32,7 +33,6 @@ from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement_facts import Randomness
 from hazemap.readers.file_formats import files_of
 from hazemap.readers.open_table import open_table
-from hazemap.readers.postgresql_url import absolute, is_database
 from hazemap.releases import Release, Statistics
 from hazemap.specs.method_from_name import reach
 from hazemap.specs.parsing import values_only
@@ -252,7 +252,7 @@ def fingerprint(source: str | None) -> str | None:
     """
     if source is None:
         return None
-    if is_database(source):
+    if is_url(source):
         return os.urandom(32).hex()
     files: list[str] = []
     with suppress(FileError):  # nothing is there: whoever opens it says so

@@ -23,8 +23,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from hazemap import postgresql
 from hazemap.errors import HazemapWarning, InputError, LedgerError
+from hazemap.postgresql_url import checked_url, is_url
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.ledger_balance import (
     check_room,
@@ -115,9 +115,9 @@ class Ledger:
     patience: float = 60.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.place, str) and postgresql.is_url(self.place):
-            postgresql.checked_url(self.place)
-        elif str(self.place).startswith(("postgresql:", "postgres:")) or "://" in str(self.place):
+        if is_url(self.place):
+            checked_url(str(self.place))
+        elif is_url(str(self.place)) or "://" in str(self.place):
             raise InputError("a ledger is a file, or a URL as text that begins with postgresql://")
         else:
             object.__setattr__(self, "place", Path(self.place).expanduser().absolute())

@@ -8,6 +8,7 @@ from importlib.resources import files
 
 from hazemap import postgresql
 from hazemap.errors import InputError, LedgerError
+from hazemap.postgresql_url import checked_url
 from hazemap.privacy.ledger_postgresql import GROUPS, SCHEMA, VERSION
 
 _OLDEST = 140_000
@@ -39,7 +40,7 @@ def set_up(url: str) -> TeamGroups:
     hazemap.
     """
     psycopg = postgresql.driver()
-    postgresql.checked_url(url)
+    checked_url(url)
     try:
         with closing(postgresql.connect(url, connect_timeout=10, application_name="hazemap")) as db:
             db.execute("SET client_min_messages = warning")

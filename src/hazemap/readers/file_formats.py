@@ -15,11 +15,11 @@ from typing import Any
 from hazemap.engines.duckdb_connection import BATCH, DuckDBConnection, literal
 from hazemap.engines.table_source import FED, Geometry, SourcePart, TableSource
 from hazemap.errors import FileError, TableError
+from hazemap.postgresql_url import is_url
 from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.readers.csv_files import CsvFiles
 from hazemap.readers.geojson_points import GEOJSON, open_geojson
 from hazemap.readers.geopackage_points import VECTORS, layer_of, open_layer
-from hazemap.readers.postgresql_url import is_database
 from hazemap.readers.value_coercion import is_checked, sound
 
 PARQUET = (".parquet", ".pq", ".parq", ".geoparquet")
@@ -81,7 +81,7 @@ def files_of(source: str) -> list[str]:
 
 def belongs(file: str | os.PathLike[str], source: str) -> bool:
     """Whether a file is one of a table's, or would be if it were there: in its folder, or fitting its pattern."""
-    if is_database(source):
+    if is_url(source):
         return False
     goal, name = Path(os.path.realpath(file)), layer_of(source)[0]
     path = Path(os.path.realpath(name))

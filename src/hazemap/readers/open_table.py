@@ -19,13 +19,13 @@ from hazemap.engines.row_query import Layout, Roles
 from hazemap.engines.table_source import ChoosingFeed, Geometry, SourcePart, TableSource
 from hazemap.errors import InputError, TableError
 from hazemap.parallel_map import processors
+from hazemap.postgresql_url import is_url
 from hazemap.readers.column_names import CELL, LAT, LON, MEASURED, PERSON, TIME, VALUE
 from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.readers.data_frames import open_frame
 from hazemap.readers.file_formats import open_files
 from hazemap.readers.mark_columns import marked_columns, number_of, side_of
 from hazemap.readers.postgresql_tables import open_database
-from hazemap.readers.postgresql_url import is_database
 from hazemap.spatial.bounding_box import Box
 from hazemap.tables.keyed_hash import SamplingKey
 from hazemap.values.marks import Marks
@@ -111,7 +111,7 @@ def source_of(
 
     The dialect is that of CSV files; `named` are columns to be looked for where files do not declare any.
     """
-    if is_database(source):
+    if is_url(source):
         return open_database(source)
     if isinstance(source, str | os.PathLike):
         return open_files(connection, source, dialect, named)

@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from typing import Any
 from weakref import finalize
 
-from hazemap.errors import FileError, InputError
+from hazemap.errors import FileError
+from hazemap.postgresql import connect, driver
+from hazemap.postgresql_url import TableUrl
 from hazemap.readers.postgresql_copy import record_batches
 from hazemap.readers.postgresql_types import DamagedCopy, Decoder
-from hazemap.readers.postgresql_url import TableUrl
 
 OLDEST = 130_000
 """PostgreSQL 13, the first that strips zeros of numbers (`trim_scale`)."""
@@ -38,16 +39,15 @@ class Session:
 
     def __init__(self, url: TableUrl) -> None:
         self.name = f"the table {url.table} in PostgreSQL"
-        psycopg = _psycopg()
+        psycopg = driver()
         try:
-            self.connection: Any = psycopg.connect(
-                url.database, client_encoding="UTF8", fallback_application_name="hazemap"
-            )
+            self.connection: Any = connect(url.database, client_encoding="UTF8", application_name="hazemap")
         except psycopg.Error as error:
             raise FileError(f"{self.name} cannot be reached: {_first_line(error)}") from None
         finalize(self, self.connection.close)
         if self.connection.info.server_version < OLDEST:
             raise FileError(f"{self.name} is in a server older than PostgreSQL 13, which hazemap does not read")
+        self.connection.autocommit = False
         self.connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         self.connection.read_only = True
         for setting in SETTINGS:
@@ -94,7 +94,7 @@ class Session:
     @contextmanager
     def _explained(self) -> Iterator[None]:
         """Say what went wrong in words of ours: the server's may quote rows."""
-        psycopg = _psycopg()
+        psycopg = driver()
         try:
             yield
         except psycopg.Error as error:
@@ -116,13 +116,3 @@ def _why(state: str | None) -> str:
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
-
-
-def _psycopg() -> Any:
-    try:
-        import psycopg
-    except ImportError:
-        raise InputError(
-            'tables in PostgreSQL need psycopg, which is not installed: pip install "hazemap[postgresql]"'
-        ) from None
-    return psycopg

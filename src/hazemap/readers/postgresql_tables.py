@@ -20,10 +20,10 @@ from hazemap.engines.arrow_arrays import texts
 from hazemap.engines.duckdb_connection import quoted
 from hazemap.engines.table_source import FED, Geometry, SourcePart, TableSource, named_numbers
 from hazemap.errors import TableError
+from hazemap.postgresql_url import TableUrl
 from hazemap.readers.postgresql_points import PointType, point_types
 from hazemap.readers.postgresql_session import Session
 from hazemap.readers.postgresql_types import CHOICE, DATE, DOUBLE, NUMERIC, SINGLE, TIME, TYPES, ZONED, ColumnType
-from hazemap.readers.postgresql_url import TableUrl
 from hazemap.spatial.bounding_box import Box
 
 KINDS = "rpvmf"

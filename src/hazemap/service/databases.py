@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Protocol
 
 from hazemap import postgresql
 from hazemap.errors import InputError, StoreError
+from hazemap.postgresql_url import checked_url, is_url
 
 _APPLICATION = 0x48415A53  # "HAZS", in SQLite's header
 _JOURNAL = 4_096
@@ -206,8 +207,8 @@ def database(place: str | Path) -> Sqlite | Postgres:
     Postgres(url='postgresql://localhost/maps', patience=10)
     """
     text = str(place)
-    if postgresql.is_url(text):
-        return Postgres(text)
+    if is_url(text):
+        return Postgres(checked_url(text))
     if "://" in text:
         raise InputError("a database is a file (SQLite) or a URL that begins with postgresql://")
     return Sqlite(Path(text))

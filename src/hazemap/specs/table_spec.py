@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from hazemap.errors import InputError
+from hazemap.postgresql_url import TableUrl, is_url
 from hazemap.readers.csv_dialect import CsvDialect
-from hazemap.readers.postgresql_url import TableUrl, is_database
 from hazemap.specs.spec_fields import Value
 
 COLUMNS = ("source", "person", "lon", "lat", "cell_column", "time", "since", "until")
@@ -42,7 +42,7 @@ class TableSpec:
             value = getattr(self, name)
             if value is not None and (not isinstance(value, str) or not value):
                 raise InputError(f"{name} must be non-empty text; found {type(value).__name__}")
-        if is_database(self.source):
+        if is_url(self.source):
             TableUrl.parse(str(self.source))
         if self.cell_column is not None and (self.lon is not None or self.lat is not None):
             raise InputError("a row is in the H3 cell of --cell-column or at --lon and --lat: name one or the other")
@@ -90,7 +90,7 @@ def named_after(source: Any) -> str:
     """
     if not isinstance(source, str | os.PathLike):
         return "memory"
-    if is_database(source):
-        return TableUrl.parse(str(source)).last_name
+    if is_url(source):
+        return TableUrl.parse(str(source)).names[-1]
     parts = [part for part in Path(source).absolute().parts if not set("*?[") & set(part)]
     return parts[-1].lstrip(".").partition(".")[0] or "memory"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hazemap.errors import FileError, InputError
-from hazemap.postgresql import is_url
+from hazemap.postgresql_url import is_url
 from hazemap.privacy.ledger import Ledger
 from hazemap.service.access_tokens import kept, known_token, same, token_file
 from hazemap.studio.coordinator_access import CoordinatorAccess

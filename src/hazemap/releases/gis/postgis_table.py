@@ -1,67 +1,28 @@
 """A release as a table of PostGIS: made by COPY in one transaction, so it is there whole or not at all.
 
-Who may write there is libpq's business: `PGPASSFILE`, `PGSERVICEFILE`, certificates, `PGPASSWORD`. A URL with a
-password is refused, as other users of a machine see what a command was called with.
+The URL is one of a table that is read (`postgresql_url`): what was exported is found again by the same name.
 """
 
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import numpy as np
 
+from hazemap import postgresql
 from hazemap.errors import FileError, InputError
+from hazemap.postgresql_url import TableUrl
 from hazemap.releases.gis.catalogue_facts import columns_of
 from hazemap.spatial.plane import plane_of, reference_system
 
 if TYPE_CHECKING:
     from hazemap.releases.base_release import BaseRelease, Rows
 
-SCHEMES = ("postgresql", "postgres")
 TYPES = {"O": "text", "f": "double precision", "b": "boolean", "i": "smallint"}
 KEY, GEOMETRY = "fid", "geometry"
 LONGEST_NAME = 63  # bytes: PostgreSQL cuts longer ones off
 BLOCK = 20_000  # rows
 WGS_84 = 4326
-
-
-@dataclass(frozen=True)
-class TableAddress:
-    """A database as libpq takes it, and a table in it, perhaps of a schema.
-
-    >>> TableAddress.parse("postgresql://maps.example.org/city?table=open.visits&sslmode=verify-full")
-    TableAddress(database='postgresql://maps.example.org/city?sslmode=verify-full', names=('open', 'visits'))
-    """
-
-    database: str
-    names: tuple[str, ...]
-
-    @classmethod
-    def parse(cls, url: str) -> "TableAddress":
-        """From `postgresql://host/database?table=name`; `InputError` for what is none, or holds a password."""
-        parts = urlsplit(url)
-        if parts.scheme not in SCHEMES:
-            raise InputError("a table of PostGIS is named postgresql://host/database?table=name")
-        fields = parse_qsl(parts.query, keep_blank_values=True)
-        if parts.password is not None or any(name.lower() in ("password", "sslpassword") for name, _ in fields):
-            raise InputError(
-                "this address holds a password, which others on this machine can read: leave it out, and give it as"
-                " libpq takes it, in ~/.pgpass (PGPASSFILE), a service file, or PGPASSWORD"
-            )
-        tables = [value for name, value in fields if name == "table"]
-        names = tuple(tables[0].split(".")) if len(tables) == 1 else ()
-        if not 1 <= len(names) <= 2 or not all(name and _fits(name) for name in names):
-            raise InputError(
-                "name the table once at the end of the address, as ?table=name or ?table=schema.name, each of at most"
-                f" {LONGEST_NAME} bytes"
-            )
-        rest = urlencode([field for field in fields if field[0] != "table"], quote_via=quote, safe="/")
-        return cls(f"{parts.scheme}://{parts.netloc}{parts.path}{'?' if rest else ''}{rest}", names)
-
-    def __str__(self) -> str:
-        return ".".join(self.names)
 
 
 def write_table(release: "BaseRelease", url: str, replace: bool = False) -> tuple[str, int]:
@@ -71,11 +32,10 @@ def write_table(release: "BaseRelease", url: str, replace: bool = False) -> tupl
     the table's comment. Raises `FileError`, and changes nothing, where there is a table of this name (unless it is to
     be replaced), no PostGIS, or the server refuses.
     """
-    address = TableAddress.parse(url)
-    try:
-        import psycopg
-    except ImportError as error:
-        raise InputError('PostgreSQL needs psycopg: pip install "hazemap[server]"') from error
+    address = TableUrl.parse(url)
+    if not all(map(_fits, address.names)):
+        raise InputError(f"a table in PostgreSQL has a name of at most {LONGEST_NAME} bytes, without control codes")
+    psycopg = postgresql.driver()
     srid, fields = _srid(release), columns_of(release)
     names = [each.name for each in fields]
     unfit = [name for name in names if not _fits(name) or name == KEY]
@@ -85,19 +45,23 @@ def write_table(release: "BaseRelease", url: str, replace: bool = False) -> tupl
             f" no control codes, and are not {KEY!r}"
         )
     try:
-        with psycopg.connect(address.database, application_name="hazemap") as connection, connection.cursor() as cursor:
+        with (
+            postgresql.connect(address.database, application_name="hazemap") as connection,
+            connection.transaction(),
+            connection.cursor() as cursor,
+        ):
             _begin(cursor, address, replace)
             count = _fill(cursor, release, address, srid)
             _describe(cursor, release, address)
     except psycopg.Error as error:
         raise FileError(
-            f"PostgreSQL did not take the table {address}, and nothing was changed there:"
+            f"PostgreSQL did not take the table {address.table}, and nothing was changed there:"
             f" {' '.join(str(error).split())}"
         ) from error
-    return str(address), count
+    return address.table, count
 
 
-def _begin(cursor: Any, address: TableAddress, replace: bool) -> None:
+def _begin(cursor: Any, address: TableUrl, replace: bool) -> None:
     """Refuse what cannot be; make room where a table is to be replaced."""
     from psycopg import sql
 
@@ -109,12 +73,12 @@ def _begin(cursor: Any, address: TableAddress, replace: bool) -> None:
     table = sql.Identifier(*address.names)
     there = cursor.execute("SELECT to_regclass(%s)", [table.as_string(cursor)]).fetchone()[0] is not None
     if there and not replace:
-        raise FileError(f"there is a table {address} already: choose another name, or --force")
+        raise FileError(f"there is a table {address.table} already: choose another name, or --force")
     if there:
         cursor.execute(sql.SQL("DROP TABLE {}").format(table))
 
 
-def _fill(cursor: Any, release: "BaseRelease", address: TableAddress, srid: int) -> int:
+def _fill(cursor: Any, release: "BaseRelease", address: TableUrl, srid: int) -> int:
     """The table with all rows; how many there are."""
     from psycopg import sql
 
@@ -147,7 +111,7 @@ def _rows(block: "Rows", srid: int) -> Any:
     return zip(*columns, np.repeat(shapes, block.times).tolist(), strict=True)
 
 
-def _describe(cursor: Any, release: "BaseRelease", address: TableAddress) -> None:
+def _describe(cursor: Any, release: "BaseRelease", address: TableUrl) -> None:
     """The statement, for people and for machines, as the table's comment; what each column is, as its own."""
     from psycopg import sql
 
