@@ -120,8 +120,8 @@ def test_a_variable_names_the_ledger(hazemap, monkeypatch):
     ("url", "words"),
     [
         ("postgresql://ann:s3cr3t@db.example/ledger", "holds no password"),
-        ("postgresql://db.example/ledger?password=s3cr3t", "holds no password"),
-        ("mysql://db.example/s3cr3t", "begins with postgresql://"),
+        ("postgresql://db.example/ledger?password=s3cr3t", "holds no secret, 'password'"),
+        ("mysql://db.example/s3cr3t", "postgresql://"),
     ],
 )
 def test_a_url_with_a_password_is_refused_and_not_shown(command, url, words, hazemap):

@@ -187,7 +187,7 @@ def test_what_a_feed_says_when_it_fails_is_what_is_said():
 
 def test_without_psycopg_it_is_said_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(InputError, match=r'pip install "hazemap\[postgresql\]"'):
+    with pytest.raises(InputError, match=r"pip install 'hazemap\[postgresql\]'"):
         open_table("postgresql:///db?table=visits")
 
 
