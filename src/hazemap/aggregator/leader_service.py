@@ -17,7 +17,7 @@ from hazemap.aggregator.hpke_key_ring import DecryptionKeyRing
 from hazemap.aggregator.opened_shares import OpenedShares, RememberingKeys
 from hazemap.aggregator.request_leases import RequestLeases
 from hazemap.aggregator.task_records import TaskRecords
-from hazemap.aggregator.work_log import log_work
+from hazemap.aggregator.work_log import log, log_work
 from hazemap.protocols.dap.aggregator_changes import CollectionJob, Outcome
 from hazemap.protocols.dap.aggregator_task import AggregatorTask
 from hazemap.protocols.dap.answer_sizes import longest_aggregation_answer, longest_share
@@ -134,7 +134,7 @@ class LeaderService:
                 closed = self._collections.closed(job.job_id, now, self._draw(RANDOM))
                 if closed is not None:
                     self._written(closed)
-            return self._leased(now, most)
+            return self._leased(keys, now, most)
 
     def answered(self, request: HelperRequest, peer: bytes, body: bytes, keys: DecryptionKeyRing) -> None:
         """The helper has answered a request with success."""
@@ -224,7 +224,7 @@ class LeaderService:
         found = [*rows, *going]
         return bytes(found[0][0]) if found else self._draw(BATCH_ID)
 
-    def _leased(self, now: int, most: int) -> list[HelperRequest]:
+    def _leased(self, keys: DecryptionKeyRing, now: int, most: int) -> list[HelperRequest]:
         """What nobody works on, or waits to send again, of collections first."""
         shares = "SELECT job, 0, TRUE FROM collections WHERE task = ? AND state = 'closed' ORDER BY job"
         jobs = "SELECT job, step, FALSE FROM jobs WHERE task = ? AND request IS NOT NULL ORDER BY job"
@@ -235,14 +235,27 @@ class LeaderService:
                 continue
             kind = RequestKind.CONTINUE_JOB if step else RequestKind.INIT_JOB
             kind = RequestKind.AGGREGATE_SHARE if share else kind
-            found += [HelperRequest(kind, job_id, body, peer, lease) for body, peer in self._bodies(kind, job_id)]
+            bodies = self._begun_again(job_id, keys) if kind is RequestKind.INIT_JOB else self._bodies(kind, job_id)
+            found += [HelperRequest(kind, job_id, body, peer, lease) for body, peer in bodies]
         return found
+
+    def _begun_again(self, job_id: bytes, keys: DecryptionKeyRing) -> list[tuple[bytes, bytes]]:
+        """A job's first request, from memory or else from its reports; nothing where it was or has to be given up."""
+        going = self._going.get(job_id)
+        if going is not None:
+            return [(going.request, b"")]
+        jobs = self._jobs(keys)
+        try:
+            again = jobs.begun_again(job_id)
+        except AbandonedJob as error:
+            log.warning("an aggregation job was abandoned: %s", error)
+            again = jobs.drop_job(job_id)
+        if again is None or not self._written(again).message:
+            return []
+        return [(again.message, b"")]
 
     def _bodies(self, kind: RequestKind, job_id: bytes) -> list[tuple[bytes, bytes]]:
         """What is to be sent of a job, with the helper's id of it; nothing where it was given up meanwhile."""
-        going = self._going.get(job_id)
-        if kind is RequestKind.INIT_JOB and going is not None:
-            return [(going.request, b"")]
         share = kind is RequestKind.AGGREGATE_SHARE
         what = "helper_request, job FROM collections" if share else "request, peer FROM jobs"
         rows = self._store.read(f"SELECT {what} WHERE task = ? AND job = ?", self._number, job_id)

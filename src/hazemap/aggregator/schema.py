@@ -2,7 +2,7 @@
 
 from hazemap.service.store import Schema
 
-VERSION = 3
+VERSION = 4
 
 _QUESTIONS = """CREATE TABLE questions (
 task BIGINT NOT NULL,
@@ -130,7 +130,8 @@ TABLES = (
 * `tasks`: which tasks were ever served, with a digest of all that must not change of them; of one that is over, empty.
 * `reports` (leader): what was uploaded. `body` is gone once it is not needed; the row stays, so that the report is not
   taken again, until it expires.
-* `jobs`: aggregation jobs. `request` is there while a job is under way. Here and in `collections` who works on what is
+* `jobs`: aggregation jobs. `request` is there while a job is under way: what a helper was sent first; what a leader
+  sends, but of its first step the reports' ids alone. Here and in `collections` who works on what is
   not written any more: `lease` is nothing and `lease_until` 0, but where an older hazemap was ended.
 * `claims`: which job verifies a report at a level, of which there is one where a report is aggregated once. Its key is
   the protection against replays. `counted` is 1 once the report is in a sum.
@@ -146,7 +147,7 @@ TABLES = (
 * `rejections`: how many reports of a task were not taken, by the reason.
 """
 
-MIGRATIONS = {1: (_QUESTIONS,), 2: (_FORGOTTEN,)}
-"""How each older version becomes the next."""
+MIGRATIONS = {1: (_QUESTIONS,), 2: (_FORGOTTEN,), 3: ()}
+"""How each older version becomes the next; the fourth has the same tables, and other requests in `jobs`."""
 
 SCHEMA = Schema("aggregator version", VERSION, TABLES, MIGRATIONS)

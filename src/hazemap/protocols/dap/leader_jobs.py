@@ -1,7 +1,8 @@
 """The leader verifies reports with the helper (draft-ietf-ppm-dap-18, section 4.5): one job after another.
 
-No I/O, clock or randomness. A job's claims, its request and all that is needed to take it up again are written before
-the request is sent, the same bytes each time until it is answered.
+No I/O, clock or randomness. A job's claims and all that is needed to take it up again are written before its request is
+sent, the same bytes each time until it is answered. Of the first request, which repeats what was uploaded, only the
+reports' ids are written, and its digest: a leader that was ended makes it again from the reports.
 """
 
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ from hazemap.protocols.dap.aggregator_changes import (
 )
 from hazemap.protocols.dap.aggregator_records import LeaderRecords
 from hazemap.protocols.dap.aggregator_task import VERIFICATION_KEY_ID, AggregatorTask
-from hazemap.protocols.dap.basic_types import ReportError
+from hazemap.protocols.dap.basic_types import REPORT_ID, ReportError
 from hazemap.protocols.dap.batches import Batch
 from hazemap.protocols.dap.bucket_shards import OutputShare, bucket_shards
 from hazemap.protocols.dap.extensions import Extension
@@ -61,6 +62,8 @@ from hazemap.protocols.vdaf.vdaf import ReportShare
 
 REJECTED_JOB = b""
 """The job that claims reports which are verified by none."""
+_IDS = b"\xff"
+"""What stands before the ids of a job's reports where its request is kept; a whole request begins otherwise."""
 
 
 class AbandonedJob(Refused):
@@ -105,7 +108,7 @@ class LeaderJobs:
         job_id = resource_id(task, body)
         buckets = [each.bucket for each in states.values()]
         whole = Batch(min(buckets), max(buckets))
-        job = AggregationJob(job_id, agg_param, whole, 0, sha256(body).digest(), b"", body)
+        job = AggregationJob(job_id, agg_param, whole, 0, sha256(body).digest(), b"", _IDS + b"".join(states))
         claim = ClaimReports(job_id, level, tuple((report_id, times[report_id]) for report_id in states))
         return Outcome(body, job_id, (AddJob(job), claim, *none), states, errors)
 
@@ -145,6 +148,20 @@ class LeaderJobs:
         committed = self._committed(moved, shares, rejected)
         changes = (AdvanceJob(moved, job.step), *committed)
         return Outcome(request or b"", job_id, changes, verifying, tuple(rejected.values()))
+
+    def begun_again(self, job_id: bytes) -> Outcome | None:
+        """The first request of a job that is not in memory any more, with its state; None for a job that is over.
+
+        `AbandonedJob` if it does not come out as it was.
+        """
+        job = self._records.job(job_id)
+        if job is None or job.request is None or job.step:
+            return None
+        states = self._taken_up(job)
+        body = self._request(job.agg_param, self._batch_id(job), states)
+        if sha256(body).digest() != job.digest:
+            raise AbandonedJob("the request of a job does not come out as it was")
+        return Outcome(body, job_id, state=states)
 
     def drop_job(self, job_id: bytes) -> Outcome:
         """Give a job up. Its reports are not verified again: nobody knows what the helper has counted."""
@@ -232,8 +249,7 @@ class LeaderJobs:
             raise AbandonedJob("a job of more than two steps cannot be taken up again")
         answers = dict[bytes, VerifyResp]()
         if job.step == 0:
-            inits = AggregationJobInitReq.from_bytes(job.request).verify_inits
-            ids = [each.report_share.metadata.report_id for each in inits]
+            ids = _kept_ids(job.request)
         else:
             going = AggregationJobContinueReq.from_bytes(job.request).verify_continues
             ids = [each.report_id for each in going]
@@ -243,7 +259,7 @@ class LeaderJobs:
         if set(found) != set(ids):
             raise AbandonedJob("reports of a job are not whole any more")
         started, rejected = self._started(job.agg_param, [found[report_id] for report_id in ids], None)
-        batch_id = None if self._task.by_time else job.batch.first
+        batch_id = self._batch_id(job)
         if rejected:
             raise AbandonedJob("reports of a job can no longer be opened")
         states = {
@@ -255,6 +271,10 @@ class LeaderJobs:
                 raise AbandonedJob("a job that was taken up again came to something else")
             states[report_id] = _Verified(states[report_id].report, states[report_id].bucket, state)
         return states
+
+    def _batch_id(self, job: AggregationJob) -> bytes | None:
+        """The batch that a job's reports go to, where the leader chooses."""
+        return None if self._task.by_time else job.batch.first
 
     def _committed(
         self, job: AggregationJob, shares: list[OutputShare], rejected: dict[bytes, ReportError]
@@ -268,3 +288,10 @@ class LeaderJobs:
         kept = task.collections > 1 or task.task.walk is not None  # until its last level is answered
         gone = tuple(rejected) if kept else (*counted, *rejected)
         return (*changes, ScrubReports(gone)) if gone else tuple(changes)
+
+
+def _kept_ids(request: bytes) -> list[bytes]:
+    """The ids of the reports of a job's first request, in its order, as they are kept: alone, or before, in it."""
+    if request.startswith(_IDS):
+        return [request[at : at + REPORT_ID] for at in range(len(_IDS), len(request), REPORT_ID)]
+    return [each.report_share.metadata.report_id for each in AggregationJobInitReq.from_bytes(request).verify_inits]

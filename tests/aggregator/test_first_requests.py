@@ -1,0 +1,92 @@
+"""Of a job's first request a leader writes its reports' ids, and makes the same bytes again after it was ended."""
+
+import numpy as np
+import pytest
+
+from hazemap.aggregator.hpke_key_ring import DecryptionKeyRing
+from hazemap.aggregator.leader_service import RequestKind
+from hazemap.protocols.dap.aggregation_messages import AggregationJobInitReq
+from hazemap.protocols.dap.basic_types import Role
+from hazemap.protocols.dap.task_configuration import BatchMode
+from hazemap.protocols.dap.vdaf_configuration import Poplar1Configuration
+from hazemap.protocols.vdaf.poplar1 import Poplar1
+from hazemap.protocols.vdaf.poplar1_parameter import Poplar1Parameter
+from hazemap.service.store import Write
+
+from .two_servers import PRECISION, TwoServers
+
+LEVEL = Poplar1Parameter(1, np.array([0b00, 0b10, 0b11], dtype=np.uint64)).to_bytes()
+KINDS = {
+    "times": (TwoServers, b"", (1, 0, 1, 1), (3,)),
+    "batches": (lambda: TwoServers(mode=BatchMode.LEADER_SELECTED), b"", (1, 0, 1, 1), (3,)),
+    "trees": (
+        lambda: TwoServers(measured=Poplar1Configuration(3), vdaf=Poplar1(3)),
+        LEVEL,
+        (0b001, 0b101, 0b110, 0b111),
+        (1, 1, 2),
+    ),
+}
+
+
+@pytest.fixture(params=KINDS)
+def begun(request):
+    """Two servers, the leader's first request, what the collector asked, and the sums that it should have."""
+    make, agg_param, measurements, sums = KINDS[request.param]
+    two = make()
+    two.upload(*(two.report(each) for each in measurements))
+    by_time = request.param != "batches"
+    asked = two.ask(two.now // PRECISION if by_time else None, agg_param=agg_param)
+    [sent] = two.leader.service.requests(two.rings[Role.LEADER], two.now)
+    assert sent.kind is RequestKind.INIT_JOB
+    yield two, sent, asked, sums
+    two.close()
+
+
+def ids(body):
+    return [each.report_share.metadata.report_id for each in AggregationJobInitReq.from_bytes(body).verify_inits]
+
+
+def sent_again(two):
+    two.leader.start()
+    return two.leader.service.requests(two.rings[Role.LEADER], two.now)
+
+
+def test_the_ids_are_written_and_the_same_bytes_are_sent_again(begun):
+    two, sent, asked, sums = begun
+    assert two.leader.store.read("SELECT request FROM jobs") == [(b"\xff" + b"".join(ids(sent.body)),)]
+    for _ in range(2):
+        [again] = sent_again(two)
+        assert (again.kind, again.job_id, again.body) == (sent.kind, sent.job_id, sent.body)
+    peer, answer = two.at_helper(sent)
+    two.leader.service.answered(again, peer, answer, two.rings[Role.LEADER])
+    two.run()
+    assert two.result(*asked).sums == sums
+
+
+def test_a_request_that_an_older_leader_wrote_whole_is_sent(begun):
+    two, sent, asked, sums = begun
+    two.leader.store.write_now(
+        Write("UPDATE jobs SET request = ?", (sent.body,)), Write("UPDATE facts SET value = '3'", ())
+    )
+    [again] = sent_again(two)
+    assert again.body == sent.body
+    two.run()
+    assert two.result(*asked).sums == sums
+
+
+@pytest.mark.parametrize("spoilt", ["digest", "reports", "keys"])
+def test_a_request_that_does_not_come_out_as_it_was_is_given_up_and_nobody_is_counted(begun, spoilt, caplog):
+    two, _, (job, request), _ = begun
+    if spoilt == "digest":
+        two.leader.store.write_now(Write("UPDATE jobs SET digest = ?", (bytes(32),)))
+    elif spoilt == "reports":
+        two.leader.store.write_now(Write("UPDATE reports SET body = NULL", ()))
+    else:
+        two.rings[Role.LEADER] = DecryptionKeyRing.of([])
+    assert sent_again(two) == []
+    assert "an aggregation job was abandoned" in caplog.text
+    assert two.leader.store.read("SELECT count(*) FROM jobs WHERE request IS NOT NULL") == [(0,)]
+    for _ in range(3):
+        two.exchange()
+    assert two.result(job, request) is None
+    assert two.leader.store.read("SELECT count(*) FROM shards") == [(0,)]
