@@ -3,10 +3,14 @@
 import numpy as np
 import pytest
 
+from hazemap.aggregator import leader_service
 from hazemap.aggregator.hpke_key_ring import DecryptionKeyRing
 from hazemap.aggregator.leader_service import RequestKind
+from hazemap.aggregator.request_leases import LEASE
 from hazemap.protocols.dap.aggregation_messages import AggregationJobInitReq
 from hazemap.protocols.dap.basic_types import Role
+from hazemap.protocols.dap.leader_jobs import LeaderJobs
+from hazemap.protocols.dap.problem_types import DapProblem, ProblemType
 from hazemap.protocols.dap.task_configuration import BatchMode
 from hazemap.protocols.dap.vdaf_configuration import Poplar1Configuration
 from hazemap.protocols.vdaf.poplar1 import Poplar1
@@ -90,3 +94,63 @@ def test_a_request_that_does_not_come_out_as_it_was_is_given_up_and_nobody_is_co
         two.exchange()
     assert two.result(job, request) is None
     assert two.leader.store.read("SELECT count(*) FROM shards") == [(0,)]
+
+
+def test_a_damaged_report_ends_its_own_job_and_keeps_no_other_from_being_sent(monkeypatch, caplog):
+    monkeypatch.setattr(leader_service, "JOB", 1)
+    two = TwoServers()
+    ring = two.rings[Role.LEADER]
+    two.upload(*(two.report(1) for _ in range(3)))
+    sent = {each.job_id for each in two.leader.service.requests(ring, two.now)}
+    damaged = "UPDATE reports SET body = ? WHERE report IN (SELECT report FROM claims WHERE job = ?)"
+    two.leader.store.write_now(Write(damaged, (b"\x00", max(sent))))
+    assert {each.job_id for each in sent_again(two)} == sent - {max(sent)}
+    assert "an aggregation job was abandoned" in caplog.text
+    two.close()
+
+
+@pytest.mark.parametrize("worst", ["first", "last"])
+def test_a_fault_in_one_job_keeps_no_other_from_being_sent(monkeypatch, worst):
+    monkeypatch.setattr(leader_service, "JOB", 1)
+    two = TwoServers()
+    ring = two.rings[Role.LEADER]
+    two.upload(*(two.report(1) for _ in range(3)))
+    sent = sorted(each.job_id for each in two.leader.service.requests(ring, two.now))
+    bad = sent[0 if worst == "first" else -1]
+    begun_again = LeaderJobs.begun_again
+
+    def faulty(jobs, job_id):
+        if job_id == bad:
+            raise MemoryError
+        return begun_again(jobs, job_id)
+
+    monkeypatch.setattr(LeaderJobs, "begun_again", faulty)
+    two.leader.start()
+    found, errors = set(), 0
+    for _ in range(4):
+        try:
+            found |= {each.job_id for each in two.leader.service.requests(ring, two.now)}
+        except MemoryError:
+            errors += 1
+    assert found == {*sent} - {bad} and errors == 1
+    two.close()
+
+
+@pytest.mark.parametrize("how", ["answered", "refused"])
+@pytest.mark.parametrize("later", [LEASE, -1])
+def test_a_request_that_two_workers_sent_does_no_harm(later, how):
+    two = KINDS["trees"][0]()
+    ring, leader = two.rings[Role.LEADER], two.leader.service
+    two.upload(*(two.report(each) for each in KINDS["trees"][2]))
+    asked = two.ask(two.now // PRECISION, agg_param=LEVEL)
+    [one] = leader.requests(ring, two.now)
+    [other] = leader.requests(ring, two.now + later)  # a lease that is over, or a clock that was read before it began
+    first, second = two.at_helper(one), two.at_helper(other)
+    leader.answered(one, *first, ring)
+    if how == "answered":
+        leader.answered(other, *second, ring)
+    else:
+        leader.refused(other, DapProblem(ProblemType.INVALID_MESSAGE, "late").document(), ring)
+    two.run()
+    assert two.result(*asked).sums == KINDS["trees"][3]
+    two.close()

@@ -18,6 +18,7 @@ from hazemap.aggregator.opened_shares import OpenedShares, RememberingKeys
 from hazemap.aggregator.request_leases import RequestLeases
 from hazemap.aggregator.task_records import TaskRecords
 from hazemap.aggregator.work_log import log, log_work
+from hazemap.errors import CodecError
 from hazemap.protocols.dap.aggregator_changes import CollectionJob, Outcome
 from hazemap.protocols.dap.aggregator_task import AggregatorTask
 from hazemap.protocols.dap.answer_sizes import longest_aggregation_answer, longest_share
@@ -142,6 +143,8 @@ class LeaderService:
             if request.kind is RequestKind.AGGREGATE_SHARE:
                 self._written(self._collections.helper_answered(request.job_id, body))
                 return
+            if not self._waits_for(request):
+                return
             jobs, going = self._jobs(keys), self._going.get(request.job_id)
             try:
                 self._written(jobs.job_answered(request.job_id, peer or request.peer, body, going and going.state))
@@ -154,7 +157,7 @@ class LeaderService:
         with self._lock:
             if request.kind is RequestKind.AGGREGATE_SHARE:
                 self._written(self._collections.refused(request.job_id, document))
-            else:
+            elif self._waits_for(request):
                 self._written(self._jobs(keys).drop_job(request.job_id))
 
     def failed(self, request: HelperRequest, again: int) -> None:
@@ -235,9 +238,20 @@ class LeaderService:
                 continue
             kind = RequestKind.CONTINUE_JOB if step else RequestKind.INIT_JOB
             kind = RequestKind.AGGREGATE_SHARE if share else kind
-            bodies = self._begun_again(job_id, keys) if kind is RequestKind.INIT_JOB else self._bodies(kind, job_id)
+            try:
+                bodies = self._begun_again(job_id, keys) if kind is RequestKind.INIT_JOB else self._bodies(kind, job_id)
+            except Exception:
+                if not found:
+                    raise
+                self._leases.wait(job_id, lease, now)  # it is met again at the next turn, once what was found is sent
+                break
             found += [HelperRequest(kind, job_id, body, peer, lease) for body, peer in bodies]
         return found
+
+    def _waits_for(self, request: HelperRequest) -> bool:
+        """Whether an aggregation job is still at the step of a request, which two workers may have sent."""
+        job = self._records.job(request.job_id, whole=False)
+        return job is not None and not job.done and bool(job.step) == (request.kind is RequestKind.CONTINUE_JOB)
 
     def _begun_again(self, job_id: bytes, keys: DecryptionKeyRing) -> list[tuple[bytes, bytes]]:
         """A job's first request, from memory or else from its reports; nothing where it was or has to be given up."""
@@ -247,7 +261,7 @@ class LeaderService:
         jobs = self._jobs(keys)
         try:
             again = jobs.begun_again(job_id)
-        except AbandonedJob as error:
+        except (AbandonedJob, CodecError) as error:
             log.warning("an aggregation job was abandoned: %s", error)
             again = jobs.drop_job(job_id)
         if again is None or not self._written(again).message:

@@ -2,7 +2,8 @@
 
 No I/O, clock or randomness. A job's claims and all that is needed to take it up again are written before its request is
 sent, the same bytes each time until it is answered. Of the first request, which repeats what was uploaded, only the
-reports' ids are written, and its digest: a leader that was ended makes it again from the reports.
+reports' ids are written, and its digest: a leader that was ended makes it again from the reports. One that would write
+other bytes, after an upgrade, gives the job up.
 """
 
 from dataclasses import dataclass
