@@ -34,13 +34,13 @@ agent.SILENT = 0.5
 agent.Backoff.wait = lambda self, failures: agent.jittered(min(1.0, 0.05 * 2.0 ** min(failures, 10)))
 PACE = Pace(busy=1e6, idle=1e6, least=0.08, most=0.3, calm=0.1)
 
-def serve(folder, port, peers=None, pages=()):
+def serve(folder, port, peers=None, pages=(), **more):
     import logging
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s", level=logging.INFO)
     ledger, judge = Ledger(Path(folder) / "ledger.sqlite"), lambda *asked: check_recipe(*asked).reasons
     known = PeerServers.read(Path(peers)) if peers else NO_PEERS
     pages = {"page_origins": tuple(pages)}
-    ServerProcess(Path(folder), port=port, ledger=ledger, pace=PACE, judge=judge, peers=known, **pages).run()
+    ServerProcess(Path(folder), port=port, ledger=ledger, pace=PACE, judge=judge, peers=known, **pages, **more).run()
 
 def hazemap_(*arguments):
     sys.argv = ["hazemap", *arguments]
@@ -59,9 +59,9 @@ for line in sys.stdin:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.dup2(said, 1), os.dup2(said, 2)
-        code = 1
+        code, more = 1, arguments.pop() if arguments and isinstance(arguments[-1], dict) else {}
         try:
-            dict(serve=serve, hazemap=hazemap_)[what](*arguments)
+            dict(serve=serve, hazemap=hazemap_)[what](*arguments, **more)
             code = 0
         except SystemExit as end:
             code = end.code or 0
@@ -123,6 +123,12 @@ class Child:
             self.ended = self.parent.wait(self.id)
         return self.ended
 
+    def wait(self) -> int:
+        """Wait until it has ended by itself, and say how."""
+        if self.ended is None:
+            self.ended = self.parent.wait(self.id)
+        return self.ended
+
 
 @dataclass
 class Server:
@@ -133,6 +139,7 @@ class Server:
     port: int
     peers: Path | None = None
     pages: tuple[str, ...] = ()
+    more: dict[str, Any] = field(default_factory=dict)
     child: Child | None = field(default=None, init=False)
 
     @property
@@ -145,7 +152,7 @@ class Server:
 
     def start(self) -> None:
         peers = self.peers and str(self.peers)
-        self.child = self.parent.fork(self.log, "serve", str(self.folder), self.port, peers, self.pages)
+        self.child = self.parent.fork(self.log, "serve", str(self.folder), self.port, peers, self.pages, self.more)
 
     def kill(self) -> None:
         assert self.child

@@ -60,6 +60,15 @@ def run(
             metavar="URL", rich_help_panel=KEPT, help="postgresql://…, instead of an SQLite file in the folder."
         ),
     ] = None,
+    standby: Annotated[
+        bool,
+        typer.Option(
+            "--standby",
+            rich_help_panel=KEPT,
+            help="Wait until the server that has the database has ended, then take its place; end when the database "
+            "is lost.",
+        ),
+    ] = False,
     url: Annotated[
         list[str] | None,
         typer.Option(
@@ -165,6 +174,7 @@ def run(
         ticket_days=ticket_days,
         trusted_proxies=tuple(trusted_proxy or ()),
         ledger=ledger_at(ledger),
+        standby=standby,
         peers=NO_PEERS if peers is None else PeerServers.read(peers, peer_certificate),
         judge=lambda recipe, policy, honest: check_recipe(recipe, policy, honest).reasons,
     )

@@ -3,8 +3,9 @@
 import logging
 import resource
 import signal
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -23,8 +24,10 @@ from hazemap.server.peer_servers import NO_PEERS, PeerServers
 from hazemap.server.polling_interval import Pace
 from hazemap.server.studies import RecipeJudge
 from hazemap.service.access_tokens import token_file
+from hazemap.service.databases import database
 from hazemap.service.http_limits import HttpLimits, limited
 from hazemap.service.served_address import ServedAddress, loopback
+from hazemap.service.standby import Replaceable, when_free
 
 log = logging.getLogger("hazemap.server")
 
@@ -41,9 +44,10 @@ class ServerProcess:
 
     Without a certificate only this machine may reach it, unless a proxy before it speaks TLS. `urls` are its names, as
     devices see them: they sign the one that they enrol at. `page_origins` are those of pages that are devices in
-    browsers. `enrolment` is one of `WAYS`: besides codes of one use, the
-    token in the folder, nothing more, the function `attestation` (`module:function`), or anybody. What a proxy says of
-    addresses counts if it is one of `trusted_proxies`. `InputError` for settings that would send tickets unencrypted.
+    browsers. `enrolment` is one of `WAYS`: besides codes of one use, the token in the folder, nothing more, the
+    function `attestation` (`module:function`), or anybody. What a proxy says of addresses counts if it is one of
+    `trusted_proxies`. One on `standby` waits until the server that owns the database has ended, and ends itself when it
+    can no longer write. `InputError` for settings that would send tickets unencrypted.
 
     >>> ServerProcess(Path("data"), "127.0.0.1", 8470).url
     'http://127.0.0.1:8470'
@@ -67,6 +71,7 @@ class ServerProcess:
     judge: RecipeJudge | None = None
     peers: PeerServers = NO_PEERS
     page_origins: tuple[str, ...] = ()
+    standby: bool = False
 
     def __post_init__(self) -> None:
         self._address.check("tickets")
@@ -115,7 +120,11 @@ class ServerProcess:
         return Admission(token, check, self.enrolment == "open", self.ticket_days)
 
     def run(self) -> None:
-        """Serve until the process is told to end (SIGTERM, Ctrl-C)."""
+        """Serve until the process is told to end (SIGTERM, Ctrl-C).
+
+        `InUse` where another server owns the database, unless this one stands by; `StoreError` from one on standby that
+        can write no more: what is started again, or stands by, goes on.
+        """
         import uvicorn
 
         limits = self._limits(_allow_many_connections())
@@ -124,7 +133,7 @@ class ServerProcess:
         identity = server_identity(token_file(self.folder / IDENTITY))
         admission = self.admission()
         challenges = Challenges(identity, tuple(origin(url) for url in self.urls))
-        store, metrics = CampaignStore(self.database or self.folder / "server.sqlite"), Metrics()
+        store, metrics = self._store(), Metrics()
         try:
             ledger = self.ledger or Ledger.default()
             coordinator = Coordinator(
@@ -153,9 +162,19 @@ class ServerProcess:
             for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn ends well at both, and then raises them once more
                 signal.signal(number, lambda *_: None)
             log.info("serving %s from %s, as %s", self.url, self.folder, identity.public.hex()[:16])
-            uvicorn.Server(config).run()
+            server = uvicorn.Server(config)
+            with Replaceable(store, partial(setattr, server, "should_exit", True)) if self.standby else nullcontext():
+                server.run()
         finally:
             store.close()
+        if self.standby and store.broken:
+            raise store.broken
+
+    def _store(self) -> CampaignStore:
+        place = self.database or self.folder / "server.sqlite"
+        if not self.standby:
+            return CampaignStore(place)
+        return when_free(partial(CampaignStore, database(place, patience=0)))
 
     def _limits(self, files: int) -> HttpLimits:
         """The limits that were given, within what the system lets this process open."""

@@ -22,7 +22,13 @@ _APPLICATION = 0x48415A53  # "HAZS", in SQLite's header
 _JOURNAL = 4_096
 """Pages, 16 MB, of SQLite's write-ahead log, with which it goes back to the tables: what changes twice goes once."""
 _OWNER = 0x48415A45  # the key of PostgreSQL's advisory lock
-BUSY = "is in use by another server: a database belongs to one server at a time"
+
+
+class InUse(StoreError):
+    """A database that belongs to another server: each belongs to one at a time."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} is in use by another server: a database belongs to one server at a time")
 
 
 class Connection(Protocol):
@@ -59,7 +65,7 @@ class Database(Protocol):
         ...
 
     def own(self) -> Connection:
-        """The connection that writes: while it is open nobody else owns the database. `StoreError` if another does."""
+        """The connection that writes: while it is open nobody else owns the database. `InUse` if another does."""
         ...
 
     def spelled(self, sql: str) -> str:
@@ -101,7 +107,7 @@ class Sqlite:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(handle)
-            raise StoreError(f"{self.path} {BUSY}") from error
+            raise InUse(str(self.path)) from error
         try:
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
             with closing(sqlite3.connect(self.path)) as looked_at:
@@ -187,7 +193,7 @@ class Postgres:
         while db.execute("SELECT pg_try_advisory_lock(%s)", (_OWNER,)).fetchall() != [(True,)]:
             if monotonic() >= until:
                 db.close()
-                raise StoreError(f"the PostgreSQL database {BUSY}")
+                raise InUse("the PostgreSQL database")
             sleep(0.1)
         db.execute("SET synchronous_commit = on")
         return db
@@ -200,15 +206,15 @@ class Postgres:
         """Nothing: vacuuming and archives are the operator's."""
 
 
-def database(place: str | Path) -> Sqlite | Postgres:
-    """The database of a URL (`postgresql://…`) or of a path.
+def database(place: str | Path, patience: float = 10) -> Sqlite | Postgres:
+    """The database of a URL (`postgresql://…`) or of a path; `patience` is that of `Postgres`.
 
     >>> database("postgresql://localhost/maps")
     Postgres(url='postgresql://localhost/maps', patience=10)
     """
     text = str(place)
     if is_url(text):
-        return Postgres(checked_url(text))
+        return Postgres(checked_url(text), patience)
     if "://" in text:
         raise InputError("a database is a file (SQLite) or a URL that begins with postgresql://")
     return Sqlite(Path(text))

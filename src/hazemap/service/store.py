@@ -86,7 +86,8 @@ class Store:
         self._database = database(place) if isinstance(place, str | Path) else place
         self._contradictions: tuple[type[Exception], ...] = (Contradiction, *self._database.contradictions)
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
-        self._broken: StoreError | None = None
+        self.broken: StoreError | None = None
+        """What ended the store; it writes nothing more."""
         self._reading = threading.Lock()
         self.commit_seconds = Histogram()
         """Seconds that each commit took."""
@@ -231,8 +232,8 @@ class Store:
 
     def _committed(self, jobs: list[_Job]) -> list[StoreError | None]:
         """Commit all jobs together, or, where one of them contradicts what is there, each on its own."""
-        if self._broken or not jobs:
-            return [self._broken] * len(jobs)
+        if self.broken or not jobs:
+            return [self.broken] * len(jobs)
         try:
             self._transaction([write for job in jobs for write in job.writes])
         except self._contradictions as error:
@@ -240,11 +241,11 @@ class Store:
                 return [outcome for job in jobs for outcome in self._committed([job])]
             return [Contradiction(f"this contradicts what the server's database holds ({type(error).__name__})")]
         except self._database.failures as error:
-            self._broken = StoreError(
+            self.broken = StoreError(
                 f"the server's database cannot be written ({type(error).__name__}): nothing more is acknowledged; "
                 "see to its disk, then start the server again"
             )
-            return [self._broken] * len(jobs)
+            return [self.broken] * len(jobs)
         return [None] * len(jobs)
 
     def _transaction(self, writes: list[Write]) -> None:

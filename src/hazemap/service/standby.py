@@ -1,0 +1,73 @@
+"""Two servers of one database: one serves, the other waits for its end and then goes on where it was.
+
+What decides is the lock of the database alone. A server that lost it, because its connection to PostgreSQL broke, can
+write no more; it notices at its next write, of which there is one at least every few seconds, and ends.
+"""
+
+import logging
+from collections.abc import Callable
+from threading import Event, Thread
+from time import sleep
+from typing import TypeVar
+
+from hazemap.errors import StoreError
+from hazemap.service.databases import InUse
+from hazemap.service.store import Store, Write
+
+log = logging.getLogger("hazemap.server")
+
+LOOK = 0.5
+"""Seconds between two attempts."""
+
+BEAT = 2.0
+"""Seconds between two writes of a server that another one may replace."""
+
+_BEAT = "UPDATE facts SET value = value WHERE name = 'version'"
+
+Opened = TypeVar("Opened")
+
+
+def when_free(opened: Callable[[], Opened], look: float = LOOK) -> Opened:
+    """What `opened` opens, as soon as no other server owns the database.
+
+    A database that was in use and then cannot be reached is waited for, too: whoever owned it may end with it. One that
+    cannot be opened at first is an error at once (`StoreError`).
+
+    >>> when_free(lambda: "mine")
+    'mine'
+    """
+    waits = False
+    while True:
+        try:
+            return opened()
+        except StoreError as error:
+            if not waits and not isinstance(error, InUse):
+                raise
+            if not waits:
+                log.info("another server owns the database: this one stands by")
+            waits = True
+            sleep(look)
+
+
+class Replaceable:
+    """While it lasts a store writes every few seconds, and `lost` is called, by another thread, when that fails."""
+
+    def __init__(self, store: Store, lost: Callable[[], None], beat: float = BEAT) -> None:
+        self._store, self._lost, self._beat, self._over = store, lost, beat, Event()
+        self._thread = Thread(target=self._live, name="replaceable", daemon=True)
+
+    def __enter__(self) -> "Replaceable":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _live(self) -> None:
+        while not self._over.wait(self._beat):
+            try:
+                self._store.write_now(Write(_BEAT))
+            except StoreError:
+                self._lost()
+                return

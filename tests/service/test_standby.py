@@ -1,0 +1,39 @@
+"""A server that waits until another one has ended."""
+
+import threading
+
+import pytest
+
+from hazemap.errors import StoreError
+from hazemap.server.campaign_store import CampaignStore
+from hazemap.service.standby import Replaceable, when_free
+
+
+def test_it_waits_for_the_lock_and_then_finds_what_was_written(tmp_path):
+    first, found = CampaignStore(tmp_path / "server.sqlite"), []
+    waiting = threading.Thread(
+        target=lambda: found.append(when_free(lambda: CampaignStore(tmp_path / "server.sqlite"), look=0.01))
+    )
+    waiting.start()
+    waiting.join(0.1)
+    assert waiting.is_alive() and not found
+    first.close()
+    waiting.join(30)
+    assert found[0].read("SELECT name FROM facts") == [("version",)]
+    found[0].close()
+
+
+def test_a_database_that_cannot_be_opened_is_not_waited_for(tmp_path):
+    (tmp_path / "server.sqlite").write_bytes(b"no database at all, but long enough to be taken for one" * 100)
+    with pytest.raises(StoreError, match="cannot be opened"):
+        when_free(lambda: CampaignStore(tmp_path / "server.sqlite"), look=0.01)
+
+
+def test_one_that_lost_its_database_notices_without_being_asked(tmp_path, monkeypatch):
+    store, lost = CampaignStore(tmp_path / "server.sqlite"), threading.Event()
+    with Replaceable(store, lost.set, beat=0.01):
+        assert not lost.wait(0.1)
+        monkeypatch.setattr(store, "_transaction", lambda _: (_ for _ in ()).throw(OSError("gone")))
+        assert lost.wait(30)
+    assert store.broken
+    store.close()
