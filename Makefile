@@ -151,13 +151,13 @@ clean:
 	touch $@
 
 .venv/test: .venv/base
-	$(PIP_INSTALL) --editable ".[server,test,lint]"
+	$(PIP_INSTALL) --editable ".[server,lakes,test,lint]"
 	$(BIN)/hazemap compare quick --map gaussian-20 -e 1 --repetitions 1 --jobs 1 -o "$$(mktemp -d)" >/dev/null  # loops too
 	-$(BIN)/python -m pytest -q -m "not slow" $(LOOPS) >/dev/null  # and those that only tests share, once and not by each worker
 	touch $@
 
 .venv/mutants: .venv/test
-	$(PIP_INSTALL) --editable ".[server,test,mutants]"
+	$(PIP_INSTALL) --editable ".[server,lakes,test,mutants]"
 	touch $@
 
 .venv/docs: .venv/base

@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "hazemap"
 FLOORS = [
     "errors",
     "arrays | atomic_write | field_types | jit_cache | parallel_map | postgresql | postgresql_url",
-    "jit",
+    "jit | remote_url",
     "hash_index",
     "cells",
     "cellmap",

@@ -7,7 +7,6 @@ know. libpq finds passwords by its own means: a password file, a service file, c
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, unquote_to_bytes
 
@@ -45,15 +44,6 @@ def is_url(source: Any) -> bool:
     (True, True, False)
     """
     return isinstance(source, str) and source.casefold().startswith(SCHEMES)
-
-
-def absolute(source: str) -> str:
-    """The whole path of a source of files, so that it means the same in any folder; a URL as it is.
-
-    >>> absolute("postgresql:///db?table=visits")
-    'postgresql:///db?table=visits'
-    """
-    return source if is_url(source) else str(Path(source).absolute())
 
 
 def checked_url(url: str) -> str:

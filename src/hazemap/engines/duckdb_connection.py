@@ -82,7 +82,7 @@ class DuckDBConnection:
 
     def kinds_of(self, schema: Any, name: str) -> dict[str, str]:
         """The type of each column of an Arrow schema, as DuckDB has it."""
-        self._duckdb.register("declared", schema.empty_table())
+        self.register("declared", schema.empty_table())
         try:
             return self.kinds("declared", name)
         finally:

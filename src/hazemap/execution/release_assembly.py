@@ -16,11 +16,11 @@ from hazemap.codec.allowed_types import written_name
 from hazemap.errors import CodecError, HazemapError, InputError
 from hazemap.estimate.marked_counts import MarkedCounts
 from hazemap.estimate.slot_maps import SlotMaps
-from hazemap.postgresql_url import absolute
 from hazemap.privacy.privacy_unit import Unit
 from hazemap.privacy.statement import Statement
 from hazemap.privacy.statement_facts import Randomness, StatementFacts
 from hazemap.releases import MarkedRelease, Release, Statistics, TimedRelease
+from hazemap.remote_url import absolute
 from hazemap.specs.parsing import DistrictFiles, HexagonList, cells_of_values
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.statistics_spec import StatisticsSpec

@@ -23,7 +23,7 @@ from hazemap.execution.journal import Journal, check
 from hazemap.execution.output_lock import free_place, only_writer
 from hazemap.execution.release_assembly import Publication
 from hazemap.noisy_queries import Algorithm
-from hazemap.postgresql_url import absolute, is_url
+from hazemap.postgresql_url import is_url
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.duplicate_tables import Fingerprints
 from hazemap.privacy.ledger import Ledger, LedgerAccount
@@ -31,9 +31,10 @@ from hazemap.privacy.ledger_records import Occasion
 from hazemap.privacy.privacy_unit import FULL, ROW, VALUES_ONLY, Model, Unit
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement_facts import Randomness
-from hazemap.readers.file_formats import files_of
+from hazemap.readers.file_formats import state_of
 from hazemap.readers.open_table import open_table
 from hazemap.releases import Release, Statistics
+from hazemap.remote_url import absolute
 from hazemap.specs.method_from_name import reach
 from hazemap.specs.parsing import values_only
 from hazemap.specs.release_spec import ReleaseSpec
@@ -248,18 +249,18 @@ def opened(
 def fingerprint(source: str | None) -> str | None:
     """The names, sizes and times of change of the files of a source, as a digest; None for a table in memory.
 
-    A table in a database never has the same twice: nobody can see that it did not change.
+    Of files that lie elsewhere it is what the store or the server says of them. A table in a database never has the
+    same twice: nobody can see that it did not change.
     """
     if source is None:
         return None
     if is_url(source):
         return os.urandom(32).hex()
-    files: list[str] = []
-    with suppress(FileError):  # nothing is there: whoever opens it says so
-        files = files_of(source)
+    found: list[tuple[str, int, str]] = []
     try:
-        stats = [(file, Path(file).stat()) for file in files]
+        with suppress(FileError):  # nothing is there: whoever opens it says so
+            found = state_of(source)
     except OSError as error:
         raise FileError(f"{source} cannot be read ({error.strerror})") from error
-    told = repr([(name, each.st_size, each.st_mtime_ns) for name, each in stats])
+    told = repr(found)
     return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()

@@ -13,15 +13,18 @@ from numpy.typing import NDArray
 from hazemap.arrays import Bytes
 from hazemap.errors import FileError
 from hazemap.jit import once_compiled
+from hazemap.readers.stored_file import StoredFile
 
 CHUNK = 1 << 22
 """Bytes that are read at once."""
+
+PACKED = {".gz": "gzip", ".zst": "zstd"}
 
 _UTF8, _UTF16_LE, _UTF16_BE = b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"
 _LF, _CR = 10, 13
 
 
-def utf8_chunks(file: str, encoding: str) -> Iterator[Bytes]:
+def utf8_chunks(file: str | StoredFile, encoding: str) -> Iterator[Bytes]:
     """The text of a file in UTF-8 without a byte order mark, chunk by chunk; `FileError` if its start contradicts the
     encoding. Where the first line ends with CR alone, CR ends every line, and a line with LF in it counts as damaged.
     """
@@ -32,15 +35,17 @@ def utf8_chunks(file: str, encoding: str) -> Iterator[Bytes]:
         yield _with_newlines(chunk) if returns else chunk
 
 
-def _raw(file: str) -> Iterator[Bytes]:
+def _raw(file: str | StoredFile) -> Iterator[Bytes]:
     """Chunks of bytes, all but the last of an even size."""
     import pyarrow
 
     with ExitStack() as stack:
-        packed = file.lower().endswith((".gz", ".zst"))
         source: Any = stack.enter_context(
-            pyarrow.input_stream(file, compression="detect") if packed else open(file, "rb", buffering=0)  # noqa: PTH123, SIM115
+            open(file, "rb", buffering=0) if isinstance(file, str) else file.open()  # noqa: PTH123, SIM115
         )
+        packed = next((how for end, how in PACKED.items() if str(file).lower().endswith(end)), None)
+        if packed is not None:
+            source = stack.enter_context(pyarrow.input_stream(source, compression=packed))
         while True:
             chunk = np.empty(CHUNK, dtype=np.uint8)
             filled = 0
@@ -55,7 +60,7 @@ def _raw(file: str) -> Iterator[Bytes]:
                 return
 
 
-def _decoded(chunks: Iterator[Bytes], file: str, encoding: str) -> Iterator[Bytes]:
+def _decoded(chunks: Iterator[Bytes], file: str | StoredFile, encoding: str) -> Iterator[Bytes]:
     start = next(chunks, None)
     if start is None:
         return
@@ -81,7 +86,7 @@ def _decoded(chunks: Iterator[Bytes], file: str, encoding: str) -> Iterator[Byte
         yield widened(chunk, letters, lengths)
 
 
-def _from_utf16(start: Bytes, chunks: Iterator[Bytes], file: str, encoding: str) -> Iterator[Bytes]:
+def _from_utf16(start: Bytes, chunks: Iterator[Bytes], file: str | StoredFile, encoding: str) -> Iterator[Bytes]:
 
     begins = start[:2].tobytes()
     big = {"utf-16-le": False, "utf-16-be": True}.get(encoding, begins == _UTF16_BE)

@@ -14,6 +14,7 @@ from hazemap.engines.table_source import named_numbers
 from hazemap.parallel_map import in_order
 from hazemap.readers.csv_decoding import utf8_chunks
 from hazemap.readers.csv_dialect import CsvDialect
+from hazemap.readers.stored_file import StoredFile
 
 if TYPE_CHECKING:
     from hazemap.readers.csv_parser import ParsedFields
@@ -48,13 +49,13 @@ class CsvFiles:
     records that go on over lines, which only the lines before them tell apart.
     """
 
-    files: tuple[str, ...]
+    files: tuple[str | StoredFile, ...]
     headers: tuple[CsvHeader, ...]
     dialect: CsvDialect
     threads: int
 
     @classmethod
-    def opened(cls, files: Sequence[str], dialect: CsvDialect, threads: int) -> "CsvFiles":
+    def opened(cls, files: Sequence[str | StoredFile], dialect: CsvDialect, threads: int) -> "CsvFiles":
         """Files whose headers are read; errors are those of `read_header`."""
         return cls(tuple(files), tuple(read_header(file, dialect) for file in files), dialect, threads)
 
@@ -86,6 +87,8 @@ class CsvFiles:
                 for batch in read:
                     if batch.num_rows:
                         yield batch
+                if isinstance(file, StoredFile):
+                    file.check()
 
 
 def _after(chunks: Iterator[Bytes], size: int) -> Iterator[Bytes]:
@@ -180,7 +183,7 @@ def _batch(
     return pyarrow.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
-def read_header(file: str, dialect: CsvDialect) -> CsvHeader:
+def read_header(file: str | StoredFile, dialect: CsvDialect) -> CsvHeader:
     """The header of a file; `FileError` and `TableError` for one that no rule makes out, from the header alone."""
     from hazemap.readers.csv_parser import LONGEST
 
@@ -237,7 +240,7 @@ def fields(record: str, delimiter: str) -> list[str] | None:
     return None
 
 
-def _delimiter(file: str, header: str) -> str:
+def _delimiter(file: str | StoredFile, header: str) -> str:
     """What divides the header into most columns; a tie is refused."""
     columns = {sign: len(fields(header, sign) or ()) for sign in DELIMITERS}
     most = max(columns.values())

@@ -1,26 +1,28 @@
-"""Tables in one or many files, named by a path, a folder or a pattern; the suffix decides the format."""
+"""Tables in one or many files, named by a path, a folder, a pattern or an address; the suffix decides the format."""
 
-import glob
 import json
 import os
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from fnmatch import fnmatch
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from hazemap.engines.duckdb_connection import BATCH, DuckDBConnection, literal
-from hazemap.engines.table_source import FED, Geometry, SourcePart, TableSource
+from hazemap.engines.duckdb_connection import DuckDBConnection, literal
+from hazemap.engines.table_source import FED, Geometry, SourcePart, TableSource, named_numbers
 from hazemap.errors import FileError, TableError
-from hazemap.postgresql_url import is_url
 from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.readers.csv_files import CsvFiles
 from hazemap.readers.geojson_points import GEOJSON, open_geojson
 from hazemap.readers.geopackage_points import VECTORS, layer_of, open_layer
-from hazemap.readers.value_coercion import is_checked, sound
+from hazemap.readers.hive_partitions import partitions_in
+from hazemap.readers.parquet_files import ParquetFiles, ScannedFile, described, kinds_of_fed
+from hazemap.readers.stored_file import StoredFile
+from hazemap.readers.stored_folder import StoredFolder, asked, folder_at, size_of
+from hazemap.readers.value_coercion import is_checked
+from hazemap.remote_url import lies_elsewhere
 
 PARQUET = (".parquet", ".pq", ".parq", ".geoparquet")
 CSV = tuple(kind + packed for kind in (".csv", ".tsv", ".txt") for packed in ("", ".gz", ".zst"))
@@ -32,11 +34,23 @@ def open_files(
 ) -> TableSource:
     """The table in a file, in all files of a folder, or in the files that fit a pattern, in order of name.
 
-    Of GeoJSON, which declares no columns, those that are `named` are read.
+    A folder with the log of a Delta table or the metadata of an Iceberg table is that table. Of GeoJSON, which declares
+    no columns, those that are `named` are read.
     """
     name = os.fspath(path)
-    layer, files = layer_of(name)[1], files_of(name)
-    kinds = {_kind(file) for file in files}
+    layer = layer_of(name)[1]
+    folder = folder_at(layer_of(name)[0])
+    if folder.lake == "Delta":
+        from hazemap.readers.delta_tables import open_delta
+
+        return open_delta(connection, folder)
+    if folder.lake == "Iceberg":
+        from hazemap.readers.iceberg_tables import open_iceberg
+
+        return open_iceberg(connection, folder)
+    held = _tables_in(folder)
+    files = list(held.files.values())
+    kinds = {_kind(str(file)) for file in files}
     if len(kinds) > 1:
         raise TableError(f"{name} holds both {' and '.join(sorted(kinds))} files; pass a pattern that fits one kind")
     if "" in kinds:
@@ -44,44 +58,46 @@ def open_files(
         raise FileError(
             f"{name} has a name of no known kind ({endings}); open it with pandas or geopandas and pass the data frame"
         )
-    empty = [file for file in files if Path(file).stat().st_size == 0]
+    empty = [file for file in files if size_of(file) == 0]
     if empty:
         raise FileError(f"{empty[0]} is empty")
     if kinds == {"Parquet"}:
-        return _parquet(connection, name, files)
+        return _parquet(connection, held)
     if kinds == {"CSV"}:
         return _csv(connection, name, files, dialect)
     if len(files) > 1:
         raise TableError(f"{name} holds several files of points; pass one, or convert them to Parquet")
+    if not isinstance(files[0], str):
+        raise TableError(f"of tables that lie elsewhere Parquet and CSV are read: download {name}, and read the copy")
     if kinds == {"GeoJSON"}:
         return open_geojson(name, files[0], named)
     return open_layer(connection, name, files[0], layer)
 
 
+def _tables_in(folder: StoredFolder) -> StoredFolder:
+    """The files that are read: of a folder, those of a known kind."""
+    if not folder.whole:
+        return folder
+    kept = {path: file for path, file in folder.seen().files.items() if _kind(path)}
+    if not kept:
+        raise FileError(f"the folder {folder.name} holds no Parquet, CSV or point file")
+    return StoredFolder(folder.name, kept, True)
+
+
 def files_of(source: str) -> list[str]:
-    """The files in which a table is, by name; `FileError` where there is none."""
-    name = layer_of(source)[0]
-    path = Path(name)
-    if path.is_file():
-        return [name]
-    if path.is_dir():
-        files = [
-            str(file)
-            for file in sorted(path.rglob("*"))
-            if file.is_file() and _kind(str(file)) and not re.search(r"(^|/)[._]", str(file.relative_to(path)))
-        ]
-        if not files:
-            raise FileError(f"the folder {name} holds no Parquet, CSV or point file")
-        return files
-    files = sorted(file for file in glob.glob(name, recursive=True) if Path(file).is_file())  # noqa: PTH207 - any pattern
-    if not files:
-        raise FileError(f"no file has the name or pattern {name}")
-    return files
+    """The files of this machine in which a table is, by name; `FileError` where there is none."""
+    return [str(file) for file in _tables_in(folder_at(layer_of(source)[0])).files.values()]
+
+
+def state_of(source: str) -> list[tuple[str, int, str]]:
+    """The names, sizes and times of change of the files of a table, and of all that says which of them count."""
+    folder = folder_at(layer_of(source)[0])
+    return (folder if folder.lake else _tables_in(folder)).state
 
 
 def belongs(file: str | os.PathLike[str], source: str) -> bool:
     """Whether a file is one of a table's, or would be if it were there: in its folder, or fitting its pattern."""
-    if is_url(source):
+    if lies_elsewhere(source):
         return False
     goal, name = Path(os.path.realpath(file)), layer_of(source)[0]
     path = Path(os.path.realpath(name))
@@ -98,33 +114,54 @@ def _kind(file: str) -> str:
     return next((kind for kind, ends in ENDINGS.items() if lower.endswith(ends)), "")
 
 
-def _parquet(connection: DuckDBConnection, name: str, files: list[str]) -> TableSource:
-    """Files next to each other that declare the same columns are one part: what they declare decides, and no row."""
-    import pyarrow
-    from pyarrow import parquet
+def _parquet(connection: DuckDBConnection, folder: StoredFolder) -> TableSource:
+    """Files next to each other that declare the same columns are one part: what they declare decides, and no row.
 
-    rows, schemas = 0, []
-    for file in files:
-        try:
-            with parquet.ParquetFile(file) as opened:
-                rows += opened.metadata.num_rows
-                schemas.append(opened.schema_arrow)
-        except (pyarrow.ArrowException, OSError):
-            raise FileError(f"{file} is not a Parquet file, or it is damaged or may not be read") from None
-    geometries = {_geometry(schema.metadata or {}, file) for schema, file in zip(schemas, files, strict=True)}
+    The names of folders declare columns too (`readers.hive_partitions`), of those files that have none of that name.
+    """
+    name, files = folder.name, list(folder.files.values())
+    found = asked(files, described)
+    schemas = [schema for _, schema in found]
+    geometries = {_geometry(schema.metadata or {}, str(file)) for schema, file in zip(schemas, files, strict=True)}
     if len(geometries) > 1:
         raise TableError(f"the files of {name} differ in their geometry column or its reference system; make them one")
+    own = [
+        {key: value for key, value in partitions_in(path).items() if key not in schema.names}
+        for path, schema in zip(folder.files, schemas, strict=True)
+    ]
     parts = []
     for _, run in groupby(
-        zip(schemas, files, strict=True), key=lambda each: sorted((field.name, str(field.type)) for field in each[0])
+        zip(schemas, files, own, strict=True),
+        key=lambda each: (sorted((field.name, str(field.type)) for field in each[0]), sorted(each[2])),
     ):
         same = list(run)
-        relation = f"read_parquet({_list([file for _, file in same])}, union_by_name = true, hive_partitioning = false)"
-        kinds, fields = connection.kinds(relation, name), [(field.name, field.type) for field in same[0][0]]
-        read = ParquetFiles(tuple(file for _, file in same), tuple(column for column, _ in fields if column in kinds))
-        checked = frozenset(column for column, kind in fields if column in kinds and is_checked(kind))
-        parts.append(SourcePart(relation, kinds, checked=checked, checking=read))
-    return TableSource(name, tuple(parts), rows, geometries.pop())
+        parts.append(_part(connection, name, same[0][0], [(file, given) for _, file, given in same]))
+    return TableSource(name, tuple(parts), sum(rows for rows, _ in found), geometries.pop())
+
+
+def _part(
+    connection: DuckDBConnection, name: str, schema: Any, files: list[tuple[str | StoredFile, dict[str, str | None]]]
+) -> SourcePart:
+    """Files of one schema. DuckDB reads them by itself, but for files elsewhere and columns in the names of folders."""
+    import pyarrow
+
+    given = sorted(files[0][1])
+    names = named_numbers([*schema.names, *given])
+    numbers = {key: names[key] for key in given}
+    local = [file for file, _ in files if isinstance(file, str)]
+    relation = f"read_parquet({_list(local)}, union_by_name = true, hive_partitioning = false)" if local else FED
+    kinds = connection.kinds(relation, name) if local else kinds_of_fed(connection, schema, name)
+    scanned = tuple(
+        ScannedFile(file, given={key: pyarrow.scalar(value, pyarrow.string()) for key, value in own.items()})
+        for file, own in files
+    )
+    stored = tuple(field.name for field in schema if field.name in kinds)
+    read = ParquetFiles(scanned, (*stored, *given), numbers=numbers)
+    kinds = kinds | dict.fromkeys(given, "VARCHAR")
+    if not local:
+        return SourcePart(FED, kinds, read, numbers)
+    checked = {field.name for field in schema if field.name in kinds and is_checked(field.type)}
+    return SourcePart(relation, kinds, None, numbers, frozenset({*checked, *given, *numbers.values()}), read)
 
 
 def _geometry(metadata: dict[bytes, bytes], file: str) -> Geometry | None:
@@ -145,7 +182,9 @@ def _geometry(metadata: dict[bytes, bytes], file: str) -> Geometry | None:
     return Geometry(column, encoding, json.dumps(about.get("crs", "OGC:CRS84"), sort_keys=True))
 
 
-def _csv(connection: DuckDBConnection, name: str, files: list[str], dialect: CsvDialect) -> TableSource:
+def _csv(
+    connection: DuckDBConnection, name: str, files: Sequence[str | StoredFile], dialect: CsvDialect
+) -> TableSource:
     lines = CsvFiles.opened(files, dialect, connection.threads)
     return TableSource(name, (SourcePart(FED, dict.fromkeys(lines.numbers, "VARCHAR"), lines, lines.numbers),))
 
@@ -153,32 +192,3 @@ def _csv(connection: DuckDBConnection, name: str, files: list[str], dialect: Csv
 def _list(files: list[str]) -> str:
     """Paths for DuckDB, which would take *, ? and [ in them for a pattern."""
     return "[" + ", ".join(literal(re.sub(r"([*?\[])", r"[\1]", file)) for file in files) + "]"
-
-
-@dataclass(frozen=True)
-class ParquetFiles:
-    """Files that declare the same columns, one after the other. Memory is O(row group), of the columns asked for."""
-
-    files: tuple[str, ...]
-    columns: tuple[str, ...]
-
-    def batches(self, columns: Sequence[str]) -> Generator[Any, None, None]:
-        """Arrow record batches of these columns, with sound values alone."""
-        import pyarrow
-        from pyarrow import parquet
-
-        for file in self.files:
-            with parquet.ParquetFile(file) as opened:
-                for batch in opened.iter_batches(BATCH, columns=list(columns)):
-                    arrays = [_plain(batch.column(name)) for name in columns]
-                    yield pyarrow.RecordBatch.from_arrays(arrays, names=list(columns))
-
-
-def _plain(column: Any) -> Any:
-    """A sound column, the words of a dictionary written out, and points as they are stored."""
-    import pyarrow
-
-    if getattr(column.type, "extension_name", "").startswith("geoarrow"):
-        return column.storage
-    found = sound(column)
-    return found.dictionary_decode() if pyarrow.types.is_dictionary(found.type) else found

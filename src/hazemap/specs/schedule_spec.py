@@ -14,10 +14,10 @@ from typing import Any
 
 from hazemap.algorithms import PrivateBoundingBox
 from hazemap.errors import FileError, InputError
-from hazemap.postgresql_url import is_url
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.ledger import data_set_name
 from hazemap.privacy.ledger_records import Occasion
+from hazemap.remote_url import lies_elsewhere
 from hazemap.specs.parsing import budget, refuse_absurd
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.spec_fields import RELEASE, SCHEMAS, Field, Value
@@ -177,7 +177,7 @@ class ScheduleSpec:
             raise InputError("a [schedule] says what a year may cost: yearly_epsilon, or yearly_rho")
         release = checked_fields(checked(document), RELEASE)
         for name in ("source", "output", "prior") if folder is not None else ():
-            if isinstance(release.get(name), str) and not is_url(release[name]):
+            if isinstance(release.get(name), str) and not lies_elsewhere(release[name]):
                 release[name] = str(folder / release[name])
         zone = given.get("time_zone", "UTC")
         begins, ends = (_day(name, given.get(name)) for name in ("begins", "ends"))

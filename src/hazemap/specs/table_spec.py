@@ -8,6 +8,7 @@ from typing import Any
 from hazemap.errors import InputError
 from hazemap.postgresql_url import TableUrl, is_url
 from hazemap.readers.csv_dialect import CsvDialect
+from hazemap.remote_url import RemoteUrl, is_remote
 from hazemap.specs.spec_fields import Value
 
 COLUMNS = ("source", "person", "lon", "lat", "cell_column", "time", "since", "until")
@@ -19,7 +20,8 @@ USUAL_DIALECT = CsvDialect()
 
 @dataclass(frozen=True)
 class TableSpec:
-    """A file, folder, pattern or database's URL, the columns that were named, and from when until when rows count.
+    """Where a table is (a file, folder, pattern, or an address elsewhere), the columns that were named, and from when
+    until when rows count.
 
     `source` is None for a table in memory, which nobody can open again from here.
 
@@ -44,6 +46,8 @@ class TableSpec:
                 raise InputError(f"{name} must be non-empty text; found {type(value).__name__}")
         if is_url(self.source):
             TableUrl.parse(str(self.source))
+        if is_remote(self.source):
+            RemoteUrl.parse(str(self.source))
         if self.cell_column is not None and (self.lon is not None or self.lat is not None):
             raise InputError("a row is in the H3 cell of --cell-column or at --lon and --lat: name one or the other")
         if not isinstance(self.dialect, CsvDialect):
@@ -92,5 +96,6 @@ def named_after(source: Any) -> str:
         return "memory"
     if is_url(source):
         return TableUrl.parse(str(source)).names[-1]
-    parts = [part for part in Path(source).absolute().parts if not set("*?[") & set(part)]
+    names = RemoteUrl.parse(str(source)).parts if is_remote(source) else Path(source).absolute().parts
+    parts = [part for part in names if not set("*?[") & set(part)]
     return parts[-1].lstrip(".").partition(".")[0] or "memory"

@@ -1,0 +1,82 @@
+"""The files of one table as PyIceberg sees them: whatever metadata names outside of its folder is not there."""
+
+import io
+import re
+from typing import Any
+
+from pyiceberg.io import FileIO, InputFile, OutputFile
+
+from hazemap.errors import FileError
+from hazemap.readers.stored_file import StoredFile
+from hazemap.readers.stored_folder import StoredFolder, size_of
+
+
+class FolderIO(FileIO):
+    """Reads the files of a folder by their path below it, or by where the table's metadata says that they are."""
+
+    _folder: StoredFolder
+    _most: int
+    _roots: list[str]
+
+    @classmethod
+    def of(cls, folder: StoredFolder, most: int) -> "FolderIO":
+        """The files of a folder, each of `most` bytes at most."""
+        made = cls()
+        made._folder, made._most, made._roots = folder, most, [folder.name]
+        return made
+
+    def at(self, location: str) -> None:
+        """Say where the table's own metadata says that its folder is; it may have been moved since."""
+        self._roots.append(location)
+
+    def file(self, location: str) -> str | StoredFile:
+        """The file of a location; `FileError` for one that is not in the folder."""
+        paths = [location, *(path for root in self._roots if (path := path_in(location, root)) is not None)]
+        found = next((self._folder.files[path] for path in paths if path in self._folder.files), None)
+        if found is None:
+            raise FileError(f"the Iceberg table {self._folder.name} names a file that is not in its folder")
+        return found
+
+    def new_input(self, location: str) -> InputFile:
+        """A file to read."""
+        return _Shown(location, self.file(location), self._most)
+
+    def new_output(self, location: str) -> OutputFile:  # noqa: ARG002 - its interface
+        """Nothing is written."""
+        raise FileError("a table is only read")
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:  # noqa: ARG002 - its interface
+        """Nothing is deleted."""
+        raise FileError("a table is only read")
+
+
+class _Shown(InputFile):
+    def __init__(self, location: str, file: str | StoredFile, most: int) -> None:
+        super().__init__(location)
+        self._file, self._most = file, most
+
+    def __len__(self) -> int:
+        return size_of(self._file)
+
+    def exists(self) -> bool:
+        return True
+
+    def open(self, seekable: bool = True) -> Any:  # noqa: ARG002 - its interface
+        if len(self) > self._most:
+            raise FileError(f"{self._file} has more than {self._most >> 20} MB, too much for metadata")
+        if isinstance(self._file, str):
+            return open(self._file, "rb")  # noqa: PTH123 - PyIceberg closes it
+        with self._file.open() as source:
+            return io.BytesIO(source.read())
+
+
+def path_in(location: str, root: str) -> str | None:
+    """The path of a location below a folder, both as a table writes them; None where it is not below it.
+
+    >>> path_in("s3://city/trips/data/a.parquet", "s3://city/trips"), path_in("file:///etc/passwd", "s3://city/trips")
+    ('data/a.parquet', None)
+    """
+    place, folder = (re.sub(r"^file:(//)?/", "/", text) for text in (location, root))
+    start = folder.rstrip("/") + "/"
+    rest = place.removeprefix(start)
+    return None if rest == place or ".." in rest.split("/") else rest

@@ -1,0 +1,155 @@
+"""Rows of Parquet files as a stream of Arrow record batches, wherever the files lie."""
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from hazemap.engines.duckdb_connection import BATCH, DuckDBConnection
+from hazemap.errors import FileError, TableError
+from hazemap.readers.stored_file import StoredFile
+from hazemap.readers.value_coercion import numbers_of, sound
+
+PIECE = 1 << 22
+"""Bytes of a column that are fetched at once from elsewhere, so that no row group is ever whole in memory."""
+
+DAMAGED = "is not a Parquet file, or it is damaged or may not be read"
+
+
+@dataclass(frozen=True)
+class ScannedFile:
+    """A file, and where it does not hold a column by its name: in which of its own it is, or what all rows have.
+
+    `given` are Arrow scalars, of columns that the file has not; `dropped` the numbers of rows that are not read,
+    ascending from 0 on.
+    """
+
+    file: str | StoredFile
+    held: Mapping[str, str] = field(default_factory=dict)
+    given: Mapping[str, Any] = field(default_factory=dict)
+    dropped: Any = None
+
+
+@dataclass(frozen=True)
+class ParquetFiles:
+    """Files of one table, one after the other.
+
+    Memory is O(row group) of the columns asked for, and O(pages) of them for files that lie elsewhere. `declared` are
+    Arrow types that values become one by one, where files may differ in them; `numbers` names the numbers in columns
+    of text that are given.
+    """
+
+    files: tuple[ScannedFile, ...]
+    stored: tuple[str, ...]
+    declared: Mapping[str, Any] = field(default_factory=dict)
+    numbers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All that can be had of a row."""
+        return (*self.stored, *self.numbers.values())
+
+    def batches(self, columns: Sequence[str]) -> Generator[Any, None, None]:
+        """Arrow record batches of these columns, with sound values alone."""
+        import pyarrow
+
+        texts = {number: name for name, number in self.numbers.items()}
+        for each in self.files:
+            passed, own = (
+                0,
+                {name: each.held.get(name, name) for name in columns if name not in texts and name not in each.given},
+            )
+            with opened_parquet(each.file) as opened:
+                for batch in opened.iter_batches(BATCH, columns=list(dict.fromkeys(own.values()))):
+                    kept = _kept(each.dropped, passed, batch.num_rows)
+                    passed += batch.num_rows
+                    if kept is not None:
+                        batch = batch.filter(kept)  # noqa: PLW2901
+                    arrays = [
+                        self._typed(name, plain(batch.column(own[name])))
+                        if name in own
+                        else self._given(each, name, texts.get(name), batch.num_rows)
+                        for name in columns
+                    ]
+                    yield pyarrow.RecordBatch.from_arrays(arrays, names=list(columns))
+
+    def _typed(self, name: str, column: Any) -> Any:
+        """A column of the type that the table declares, which holds all its values (`declared_columns`)."""
+        kind = self.declared.get(name)
+        return column if kind is None or column.type == kind else column.cast(kind, safe=False)
+
+    def _given(self, each: ScannedFile, name: str, text: str | None, rows: int) -> Any:
+        import pyarrow
+
+        if text is None:
+            return pyarrow.repeat(each.given[name], rows)
+        return pyarrow.repeat(pyarrow.scalar(float(numbers_of([each.given[text].as_py()])[0])), rows)
+
+
+def _kept(dropped: Any, begin: int, rows: int) -> Any:
+    """Which of these rows of a file stay; None for all."""
+    import numpy as np
+    import pyarrow
+
+    if dropped is None:
+        return None
+    first, last = np.searchsorted(dropped, [begin, begin + rows])
+    kept = np.ones(rows, dtype=bool)
+    kept[dropped[first:last] - begin] = False
+    return pyarrow.array(kept)
+
+
+@contextmanager
+def opened_parquet(file: str | StoredFile) -> Iterator[Any]:
+    """A `pyarrow.parquet.ParquetFile`; one that lies elsewhere is asked at the end whether it is still the same."""
+    from pyarrow import parquet
+
+    if isinstance(file, str):
+        with parquet.ParquetFile(file) as opened:
+            yield opened
+        return
+    with file.open() as source, parquet.ParquetFile(source, buffer_size=PIECE) as opened:
+        yield opened
+    file.check()
+
+
+def described(file: str | StoredFile) -> tuple[int, Any]:
+    """The number of rows and the Arrow schema that a file declares; `FileError` for what is no Parquet file."""
+    import pyarrow
+
+    try:
+        with opened_parquet(file) as opened:
+            return opened.metadata.num_rows, opened.schema_arrow
+    except (pyarrow.ArrowException, OSError):
+        raise FileError(f"{file} {DAMAGED}") from None
+
+
+def plain(column: Any) -> Any:
+    """A sound column, the words of a dictionary written out, and points as they are stored."""
+    import pyarrow
+
+    if getattr(column.type, "extension_name", "").startswith("geoarrow"):
+        return column.storage
+    found = sound(column)
+    return found.dictionary_decode() if pyarrow.types.is_dictionary(found.type) else found
+
+
+def kinds_of_fed(connection: DuckDBConnection, schema: Any, name: str) -> dict[str, str]:
+    """The type of each column of an Arrow schema as the rows of a feed have it; without those that DuckDB has not."""
+    import pyarrow
+
+    fields = [pyarrow.field(field.name, _fed_type(field.type)) for field in schema]
+    kinds: dict[str, str] = {}
+    for each in fields:
+        with suppress(TableError, FileError, pyarrow.ArrowException):
+            kinds |= connection.kinds_of(pyarrow.schema([each]), name)
+    return kinds
+
+
+def _fed_type(kind: Any) -> Any:
+    """The type of a column once it is read (`plain`)."""
+    import pyarrow
+
+    if getattr(kind, "extension_name", "").startswith("geoarrow"):
+        return kind.storage_type
+    return kind.value_type if pyarrow.types.is_dictionary(kind) else kind

@@ -1,0 +1,90 @@
+"""A file that lies elsewhere, read by ranges: never whole, and never on as another file if it changes in the middle."""
+
+import io
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from hazemap.errors import FileError
+
+MOST_AT_ONCE = 1 << 28
+"""Bytes that one reading may ask for: more than any page or footer that a writer makes."""
+
+
+class StoredFile(ABC):
+    """A file as it was when it was found: every reading is of these bytes, or is an error. Its text is its address."""
+
+    size: int
+
+    @abstractmethod
+    def open(self) -> "RangeFile":
+        """The file from its first byte; close it."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """`FileError` where the file is another one by now; whoever has read it asks, before what was read counts."""
+
+    @property
+    @abstractmethod
+    def state(self) -> tuple[str, int, str]:
+        """Its address, its size, and what changes when its bytes do."""
+
+
+class RangeFile(io.RawIOBase):
+    """A file that is read by asking for ranges: `fetched(start, length)` gives exactly so many bytes, or raises.
+
+    >>> file = RangeFile("here", 5, lambda start, length: b"abcde"[start : start + length])
+    >>> file.seek(-3, 2), file.read(2), file.tell()
+    (2, b'cd', 4)
+    """
+
+    def __init__(
+        self, name: str, size: int, fetched: Callable[[int, int], bytes], closed: Callable[[], None] | None = None
+    ) -> None:
+        super().__init__()
+        self._name, self._size, self._fetched, self._closed, self._at = name, size, fetched, closed, 0
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def tell(self) -> int:
+        """Where the next byte is read."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Read on from there."""
+        self._at = max(0, offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence])
+        return self._at
+
+    def read(self, size: int = -1, /) -> bytes:
+        """So many bytes, fewer only at the end."""
+        left = max(0, self._size - self._at)
+        length = left if size is None or size < 0 else min(size, left)
+        if length > MOST_AT_ONCE:
+            raise FileError(
+                f"{self._name} has a part of {length >> 20} MB that can only be read at once, and "
+                f"{MOST_AT_ONCE >> 20} MB are the most: write it in smaller pages or row groups"
+            )
+        data = self._fetched(self._at, length) if length else b""
+        if len(data) != length:
+            raise FileError(f"{self._name} ends before the size that its server says")
+        self._at += length
+        return data
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill a buffer as far as the file goes."""
+        with memoryview(buffer).cast("B") as view:
+            data = self.read(len(view))
+            view[: len(data)] = data
+            return len(data)
+
+    def close(self) -> None:
+        """Let go of what serves it."""
+        if not self.closed and self._closed is not None:
+            self._closed()
+        super().close()

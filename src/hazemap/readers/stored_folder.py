@@ -1,0 +1,110 @@
+"""Where the files of a table are: on this machine, in a bucket, or on a server; and what tells that they changed."""
+
+import glob
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from hazemap.errors import FileError
+from hazemap.readers.stored_file import StoredFile
+from hazemap.remote_url import RemoteUrl, is_remote
+
+AT_ONCE = 16
+"""So many files that lie elsewhere are asked at once."""
+
+_WILD = re.compile(r"[*?\[]")
+_HIDDEN = re.compile(r"(^|/)[._]")
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class StoredFolder:
+    """Files by their path below the table's folder, in the order of their names.
+
+    `whole` says that the folder itself was named, and not a file in it or a pattern.
+    """
+
+    name: str
+    files: Mapping[str, str | StoredFile]
+    whole: bool
+
+    @property
+    def lake(self) -> str | None:
+        """The kind of table whose log or metadata is in the folder; None for files alone."""
+        if self.whole and any(re.fullmatch(r"_delta_log/\d{20}\..+", path) for path in self.files):
+            return "Delta"
+        if self.whole and any(re.fullmatch(r"metadata/[^/]+\.metadata\.json", path) for path in self.files):
+            return "Iceberg"
+        return None
+
+    @property
+    def state(self) -> list[tuple[str, int, str]]:
+        """The address, the size and the time of change of every file."""
+        return [stat_of(file) for file in self.files.values()]
+
+    def seen(self) -> "StoredFolder":
+        """The same without files below names that begin with . or _, where a folder was named."""
+        if not self.whole:
+            return self
+        return StoredFolder(
+            self.name, {path: file for path, file in self.files.items() if not _HIDDEN.search(path)}, True
+        )
+
+
+def stat_of(file: str | StoredFile) -> tuple[str, int, str]:
+    """What changes when a file does."""
+    if isinstance(file, StoredFile):
+        return file.state
+    found = Path(file).stat()
+    return file, found.st_size, str(found.st_mtime_ns)
+
+
+def folder_at(name: str) -> StoredFolder:
+    """The file, the folder or the files of a pattern by this name; `FileError` where there is none."""
+    return _remote(RemoteUrl.parse(name)) if is_remote(name) else _local(name)
+
+
+def _local(name: str) -> StoredFolder:
+    path = Path(name)
+    if path.is_file():
+        return StoredFolder(name, {path.name: name}, False)
+    if path.is_dir():
+        files = [file for file in sorted(path.rglob("*")) if file.is_file()]
+        return StoredFolder(name, {str(file.relative_to(path)): str(file) for file in files}, True)
+    found = sorted(file for file in glob.glob(name, recursive=True) if Path(file).is_file())  # noqa: PTH207 - any pattern
+    if not found:
+        raise FileError(f"no file has the name or pattern {name}")
+    parts = Path(name).parts
+    fixed = next((place for place, part in enumerate(parts) if _WILD.search(part)), len(parts) - 1)
+    return StoredFolder(name, {"/".join(Path(file).parts[fixed:]): file for file in found}, False)
+
+
+def _remote(url: RemoteUrl) -> StoredFolder:
+    if url.scheme == "https":
+        from hazemap.readers.https_file import HttpsFile
+
+        return StoredFolder(str(url), {url.parts[-1]: HttpsFile.found(url)}, False)
+    from hazemap.readers.bucket_files import folder_of, found_files
+
+    files, wild = found_files(url), _WILD.search(str(url)) is not None
+    if len(files) == 1 and files[0].key == "/".join(url.parts):
+        return StoredFolder(str(url), {url.parts[-1]: files[0]}, False)
+    start = len(folder_of(url)) + 1
+    return StoredFolder(str(url), {file.key[start:]: file for file in files}, not wild)
+
+
+def asked(files: Sequence[str | StoredFile], ask: Callable[[str | StoredFile], Found]) -> list[Found]:
+    """What `ask` says of each file, in order; of files that lie elsewhere, of several at once."""
+    if not any(isinstance(file, StoredFile) for file in files):
+        return [ask(file) for file in files]
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        return list(threads.map(ask, files))
+
+
+def size_of(file: str | StoredFile) -> int:
+    """Its size in bytes."""
+    return os.stat(file).st_size if isinstance(file, str) else file.size  # noqa: PTH116 - a path as text
