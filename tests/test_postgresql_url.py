@@ -8,9 +8,9 @@ from hazemap.cli.main import main
 from hazemap.errors import InputError
 from hazemap.postgresql import driver
 from hazemap.postgresql_url import PARAMETERS, TableUrl, checked_url, is_url
-from hazemap.remote_url import absolute
 from hazemap.privacy.ledger import Ledger
 from hazemap.releases.gis.postgis_table import write_table
+from hazemap.remote_url import absolute
 from hazemap.service.databases import database as server_database
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.table_spec import TableSpec, named_after

@@ -54,7 +54,10 @@ def _opened(connection: DuckDBConnection, folder: StoredFolder) -> TableSource:
     table = StaticTable(("table",), metadata, place, shown, NoopCatalog("table"))
     schema = table.schema()
     arrow = schema_to_pyarrow(schema)
-    tasks = sorted(table.scan().plan_files(), key=lambda task: str(task.file.file_path))
+    try:
+        tasks = sorted(table.scan().plan_files(), key=lambda task: str(task.file.file_path))
+    except ValueError as error:
+        raise _deleted_otherwise(folder) if "equality" in str(error) else error
     if any(str(task.file.file_format).rpartition(".")[2].upper() != "PARQUET" for task in tasks):
         raise TableError(f"the Iceberg table {folder.name} has files that are not Parquet; no others are read")
     dropped = _dropped(folder, shown, tasks)
@@ -119,6 +122,13 @@ def _partition(table: Any, file: Any, schema: Any) -> dict[str, Any]:
     }
 
 
+def _deleted_otherwise(folder: StoredFolder) -> TableError:
+    return TableError(
+        f"rows of the Iceberg table {folder.name} are deleted in a way that is not read (by equality, or by vectors): "
+        "compact it first"
+    )
+
+
 def _dropped(folder: StoredFolder, shown: Any, tasks: list[Any]) -> dict[str, Any]:
     """The rows of each file that are deleted, ascending. Memory is O(deleted rows), 8 bytes each."""
     import numpy as np
@@ -129,10 +139,7 @@ def _dropped(folder: StoredFolder, shown: Any, tasks: list[Any]) -> dict[str, An
     for path, each in sorted(deletes.items()):
         kinds = (str(each.content).upper(), str(each.file_format).upper())
         if "POSITION" not in kinds[0] or not kinds[1].endswith("PARQUET"):
-            raise TableError(
-                f"rows of the Iceberg table {folder.name} are deleted in a way that is not read (by equality, or by "
-                "vectors): compact it first"
-            )
+            raise _deleted_otherwise(folder)
         with opened_parquet(shown.file(path)) as opened:
             for batch in opened.iter_batches(columns=["file_path", "pos"]):
                 files = batch.column(0).dictionary_encode()

@@ -108,7 +108,7 @@ def opened_parquet(file: str | StoredFile) -> Iterator[Any]:
         with parquet.ParquetFile(file) as opened:
             yield opened
         return
-    with file.open() as source, parquet.ParquetFile(source, buffer_size=PIECE) as opened:
+    with file.open() as source, parquet.ParquetFile(source, buffer_size=PIECE, pre_buffer=False) as opened:
         yield opened
     file.check()
 
