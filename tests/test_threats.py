@@ -38,6 +38,7 @@ def missing(page):
         ("threats-devices.md", 40),
         ("threats-studio.md", 20),
         ("threats-tab.md", 12),
+        ("threats-tables.md", 12),
     ],
 )
 def test_every_test_that_a_page_names_exists_and_every_row_names_one(name, least):

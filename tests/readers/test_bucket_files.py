@@ -1,4 +1,4 @@
-"""Tables in buckets give the votes of the same files here: single files, folders, patterns, parts in names of folders."""
+"""Tables in buckets give the votes of the same files here: files, folders, patterns, and parts in names of folders."""
 
 import logging
 import shutil

@@ -109,15 +109,15 @@ def changed(**headers):
 
 
 LIES = {
-    "another range": (lambda n, r: dataclasses.replace(r, headers={**r.headers, "Content-Range": "bytes 1-8/9999"})),
-    "no range": (lambda n, r: dataclasses.replace(r, headers={"ETag": '"1"'})),
+    "another range": (lambda _n, r: dataclasses.replace(r, headers={**r.headers, "Content-Range": "bytes 1-8/9999"})),
+    "no range": (lambda _n, r: dataclasses.replace(r, headers={"ETag": '"1"'})),
     "endless numbers": (
-        lambda n, r: dataclasses.replace(r, headers={**r.headers, "Content-Range": f"bytes 0-7/{'9' * 500}"})
+        lambda _n, r: dataclasses.replace(r, headers={**r.headers, "Content-Range": f"bytes 0-7/{'9' * 500}"})
     ),
-    "packed": (lambda n, r: dataclasses.replace(r, headers={**r.headers, "Content-Encoding": "gzip"})),
-    "longer": (lambda n, r: dataclasses.replace(r, headers={**r.headers, "Content-Length": "9999999"})),
+    "packed": (lambda _n, r: dataclasses.replace(r, headers={**r.headers, "Content-Encoding": "gzip"})),
+    "longer": (lambda _n, r: dataclasses.replace(r, headers={**r.headers, "Content-Length": "9999999"})),
     "more": (
-        lambda n, r: Reply(
+        lambda _n, r: Reply(
             206,
             {**r.headers, "Transfer-Encoding": "chunked"} | {"Content-Length": str(len(r.body))},
             b"%x\r\n" % (len(r.body) + 4) + r.body + b"more\r\n0\r\n\r\n",
@@ -136,18 +136,18 @@ def test_a_server_that_answers_with_another_range_is_refused(lie, server, url, h
 @pytest.mark.parametrize(
     ("fault", "why"),
     [
-        (lambda n, r: Reply(200, {"ETag": '"1"'}, b"everything"), "does not serve ranges"),
-        (lambda n, r: Reply(403, {}, HIDDEN.encode()), SIGNED),
-        (lambda n, r: Reply(404, {}, HIDDEN.encode()), "there is no file https://localhost"),
-        (lambda n, r: Reply(418, {}, HIDDEN.encode()), "answers 418"),
-        (lambda n, r: Reply(503, {}, HIDDEN.encode()), "answers 503, after 4 tries"),
-        (lambda n, r: None, "connection fails or breaks, after 4 tries"),
-        (lambda n, r: dataclasses.replace(r, headers={"Content-Range": r.headers["Content-Range"]}), "Last-Modified"),
-        (lambda n, r: Reply(302, {"Location": f"https://{HIDDEN}.example/v.parquet"}, b""), "to another server"),
-        (lambda n, r: Reply(302, {"Location": "http://localhost/v.parquet"}, b""), "away from https"),
-        (lambda n, r: Reply(307, {"Location": "//[" + HIDDEN}, b""), "to another server"),
-        (lambda n, r: Reply(302, {"Location": "/again"}, b""), "from address to address"),
-        (lambda n, r: Reply(416, {}, b""), "is empty"),
+        (lambda _n, _r: Reply(200, {"ETag": '"1"'}, b"everything"), "does not serve ranges"),
+        (lambda _n, _r: Reply(403, {}, HIDDEN.encode()), SIGNED),
+        (lambda _n, _r: Reply(404, {}, HIDDEN.encode()), "there is no file https://localhost"),
+        (lambda _n, _r: Reply(418, {}, HIDDEN.encode()), "answers 418"),
+        (lambda _n, _r: Reply(503, {}, HIDDEN.encode()), "answers 503, after 4 tries"),
+        (lambda _n, _r: None, "connection fails or breaks, after 4 tries"),
+        (lambda _n, r: dataclasses.replace(r, headers={"Content-Range": r.headers["Content-Range"]}), "Last-Modified"),
+        (lambda _n, _r: Reply(302, {"Location": f"https://{HIDDEN}.example/v.parquet"}, b""), "to another server"),
+        (lambda _n, _r: Reply(302, {"Location": "http://localhost/v.parquet"}, b""), "away from https"),
+        (lambda _n, _r: Reply(307, {"Location": "//[" + HIDDEN}, b""), "to another server"),
+        (lambda _n, _r: Reply(302, {"Location": "/again"}, b""), "from address to address"),
+        (lambda _n, _r: Reply(416, {}, b""), "is empty"),
     ],
 )
 def test_what_cannot_be_read_is_refused_in_words_that_are_ours(fault, why, server, url):
@@ -176,7 +176,7 @@ def test_a_footer_that_asks_for_gigabytes_is_not_fetched(server, url, monkeypatc
 
 def test_an_unknown_certificate_is_not_trusted(server, url, monkeypatch):
     monkeypatch.delenv("SSL_CERT_FILE")
-    with pytest.raises(FileError, match="certificate .* cannot be verified"):
+    with pytest.raises(FileError, match=r"certificate .* cannot be verified"):
         votes(url)
     assert not server.asked
 

@@ -80,13 +80,13 @@ def added(path: str) -> dict:
 @pytest.mark.parametrize("path", ["../other/v.parquet", "/etc/passwd", "s3://other/v.parquet", "city=x/gone.parquet"])
 def test_a_delta_log_that_names_what_is_not_in_its_folder_is_refused(path, delta):
     commit(delta, added(path))
-    with pytest.raises(FileError, match="not in its folder|damaged"):
+    with pytest.raises(FileError, match=r"not in its folder|damaged"):
         votes(delta)
 
 
 def test_what_a_delta_table_needs_and_is_not_read_is_refused_by_name(delta):
     (delta / "_delta_log" / f"{9:020}.json").write_text("{")
-    with pytest.raises(FileError, match="log of the Delta table .* damaged"):
+    with pytest.raises(FileError, match=r"log of the Delta table .* damaged"):
         votes(delta)
     (delta / "_delta_log" / f"{9:020}.json").unlink()
     features = ["deletionVectors"]
@@ -97,12 +97,10 @@ def test_what_a_delta_table_needs_and_is_not_read_is_refused_by_name(delta):
 
 
 def test_a_file_of_a_wider_type_than_its_table_is_refused(delta):
-    path = next(file for file in delta.rglob("*.parquet"))
-    rows = pq.ParquetFile(path).read()
-    pq.write_table(rows.set_column(0, "user", pc.cast(rows["user"], pa.decimal128(38))), path)
-    with pytest.raises(TableError, match="'user' of .* is int64"):
-        for file in delta.rglob("*.parquet"):  # whichever of them count
-            pq.write_table(rows.set_column(0, "user", pc.cast(rows["user"], pa.decimal128(38))), file)
+    for file in delta.rglob("*.parquet"):
+        rows = pq.ParquetFile(file).read()
+        pq.write_table(rows.set_column(0, "user", pc.cast(rows["user"], pa.decimal128(38))), file)
+    with pytest.raises(TableError, match=r"'user' of .* is int64"):
         votes(delta)
 
 

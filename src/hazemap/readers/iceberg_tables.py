@@ -57,7 +57,9 @@ def _opened(connection: DuckDBConnection, folder: StoredFolder) -> TableSource:
     try:
         tasks = sorted(table.scan().plan_files(), key=lambda task: str(task.file.file_path))
     except ValueError as error:
-        raise _deleted_otherwise(folder) if "equality" in str(error) else error
+        if "equality" not in str(error):
+            raise
+        raise _deleted_otherwise(folder) from None
     if any(str(task.file.file_format).rpartition(".")[2].upper() != "PARQUET" for task in tasks):
         raise TableError(f"the Iceberg table {folder.name} has files that are not Parquet; no others are read")
     dropped = _dropped(folder, shown, tasks)

@@ -64,7 +64,8 @@ _SCHEMAS: dict[type, dict[str, Any]] = {
 }
 
 SOURCE = Field(
-    "Parquet, CSV, GeoPackage, GeoJSON, FlatGeobuf: a file, a folder, a pattern in quotes; or postgresql://…?table=…",
+    "Parquet, CSV, GeoPackage, GeoJSON, FlatGeobuf: a file, a folder, a pattern in quotes; s3://…, gs://…, https://…; "
+    "or postgresql://…?table=…",
     TABLE,
 )
 
