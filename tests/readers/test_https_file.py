@@ -74,6 +74,16 @@ def test_a_file_over_https_gives_the_votes_of_the_same_file_here(server, url, tm
     assert same(votes(server.url("v.csv.gz"), OneVote(1000)), votes(tmp_path / "v.csv", OneVote(1000)))
 
 
+def test_a_server_that_knows_only_times_of_change_is_asked_by_them(server, url):
+    def dated(_number, reply):
+        headers = {"Content-Range": reply.headers["Content-Range"], "Last-Modified": "Fri, 31 May 2024 10:00:00 GMT"}
+        return dataclasses.replace(reply, headers=headers)
+
+    server.fault = dated
+    assert same(votes(url), votes(ROWS))
+    assert server.asked[-1][1]["If-Unmodified-Since"] == "Fri, 31 May 2024 10:00:00 GMT"
+
+
 def test_no_row_group_is_ever_whole_in_memory(server, monkeypatch):
     monkeypatch.setattr("hazemap.readers.parquet_files.PIECE", 1 << 16)
     rng = np.random.default_rng(1)
@@ -153,6 +163,17 @@ def test_a_server_that_answers_with_another_range_is_refused(lie, server, url, h
 def test_what_cannot_be_read_is_refused_in_words_that_are_ours(fault, why, server, url):
     server.fault = fault
     with pytest.raises(InputError, match=why) as refused:
+        votes(url)
+    assert HIDDEN not in str(refused.value)
+
+
+def test_an_address_that_moved_on_its_own_server_is_followed_and_the_new_one_never_shown(server, url):
+    server.files = {f"/moved.parquet?token={HIDDEN}": (DATA, '"1"')}
+    moved = Reply(302, {"Location": f"/moved.parquet?token={HIDDEN}"}, b"")
+    server.fault = lambda _number, reply: moved if reply.status == 404 else reply
+    assert same(votes(url), votes(ROWS))
+    server.fault = lambda _number, reply: moved if reply.status == 404 else Reply(410, {}, b"")
+    with pytest.raises(FileError, match=f"there is no file {url}") as refused:
         votes(url)
     assert HIDDEN not in str(refused.value)
 
