@@ -19,7 +19,7 @@ from hazemap.execution.crash_recovery import recover
 from hazemap.execution.journal import Journal
 from hazemap.privacy.ledger import Ledger
 from hazemap.publish import release
-from hazemap.readers import bucket_files, stored_file
+from hazemap.readers import bucket_files, parquet_files, stored_file
 from hazemap.readers.open_table import open_table
 from hazemap.specs.table_spec import named_after
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote, RowIsPerson
@@ -126,6 +126,20 @@ def test_columns_in_names_of_folders_are_texts_and_numbers_one_by_one(lake):
     only = ROWS.filter(pa.compute.equal(ROWS["city"], "1"))
     weighted = open_table(only.append_column("one", [[1.0] * len(only)]), key=b"k" * 16, value="one")
     assert same(table.votes(QUADTREE, OneVote(1000)), weighted.votes(QUADTREE, OneVote(1000)))
+
+
+def test_folders_of_days_outside_of_the_time_are_not_opened(lake, monkeypatch):
+    opened, real = [], parquet_files.opened_parquet
+    monkeypatch.setattr(parquet_files, "opened_parquet", lambda file: opened.append(str(file)) or real(file))
+    (lake / "parts" / "city=x" / "day=no day").mkdir(parents=True)
+    pq.write_table(ROWS.slice(0, 10).select(["user", "lon", "lat"]), lake / "parts" / "city=x" / "day=no day" / "1.pq")
+    table = open_table(lake / "parts", key=b"k" * 16, time="day", since="2024-05-02", until="2024-05-03")
+    opened.clear()
+    wanted = votes(lake / "visits.parquet", time="day", since="2024-05-02", until="2024-05-03")
+    assert same(table.votes(QUADTREE, RowIsPerson()), wanted)
+    assert opened and all("day=2024-05-02" in each or "no day" in each for each in opened if "parts" in each)
+    noon = {"time": "day", "since": "2024-05-01T12:00:00", "until": "2024-05-02T00:00:00.001"}
+    assert same(votes(lake / "parts", **noon), wanted)
 
 
 def test_a_person_in_a_name_of_a_folder_and_a_column_that_files_have_too(tmp_path):

@@ -16,7 +16,7 @@ from hazemap.engines.duckdb import EngineTable, Progress
 from hazemap.engines.duckdb_connection import DuckDBConnection, quoted
 from hazemap.engines.person_ids import IdColumnReader, Ids, ids_of
 from hazemap.engines.row_query import Layout, Roles
-from hazemap.engines.table_source import ChoosingFeed, Geometry, SourcePart, TableSource
+from hazemap.engines.table_source import ChoosingFeed, Feed, Geometry, SourcePart, TableSource
 from hazemap.errors import InputError, TableError
 from hazemap.parallel_map import processors
 from hazemap.postgresql_url import is_url
@@ -154,11 +154,10 @@ def layout_of(
     places = (geometry.column,) if geometry else where
     parts = []
     for i, part in enumerate(source.parts):
-        feed, near = part.feed, None
-        if isinstance(feed, ChoosingFeed):
-            if when is not None:
-                feed = feed.during(when, *(limit if limit is None else _utc(limit) for limit in (since, until)))
-            near = feed.inside(places, box) if box is not None and places else None
+        feed, checking = (
+            each if when is None else _during(each, when, since, until) for each in (part.feed, part.checking)
+        )
+        near = feed.inside(places, box) if isinstance(feed, ChoosingFeed) and box is not None and places else None
         parts.append(
             Roles(
                 relation=part.relation,
@@ -171,11 +170,18 @@ def layout_of(
                 moment=f"epoch({moment_of(part, when)[0]})" if timed and when is not None else None,
                 where=() if when is None else _times(part, when, since, until),
                 checked=part.checked,
-                checking=part.checking,
+                checking=checking,
                 near=near,
             )
         )
     return Layout(source.name, source.rows, ids, id_column, tuple(parts), box)
+
+
+def _during(feed: Feed | None, column: str, since: datetime | str | None, until: datetime | str | None) -> Feed | None:
+    """A feed without rows that are not in the window, where it can leave them out."""
+    if not isinstance(feed, ChoosingFeed):
+        return feed
+    return feed.during(column, *(limit if limit is None else _utc(limit) for limit in (since, until)))
 
 
 def _ids(source: TableSource, person: str | None) -> tuple[Ids | str, IdColumnReader | None, tuple[str, ...]]:

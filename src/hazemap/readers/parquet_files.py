@@ -1,14 +1,17 @@
 """Rows of Parquet files as a stream of Arrow record batches, wherever the files lie."""
 
+import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
 from typing import Any
 
 from hazemap.engines.duckdb_connection import BATCH, DuckDBConnection
 from hazemap.errors import FileError, TableError
 from hazemap.readers.stored_file import StoredFile
 from hazemap.readers.value_coercion import numbers_of, sound
+from hazemap.spatial.bounding_box import Box
 
 PIECE = 1 << 22
 """Bytes of a column that are fetched at once from elsewhere, so that no row group is ever whole in memory."""
@@ -73,6 +76,20 @@ class ParquetFiles:
                     ]
                     yield pyarrow.RecordBatch.from_arrays(arrays, names=list(columns))
 
+    def during(self, column: str, since: datetime | None, until: datetime | None) -> "ParquetFiles":
+        """The same without files all of whose rows are on a day that is not in `since <= day < until`, both in UTC."""
+        days = [(each, _day(each.given.get(column))) for each in self.files]
+        kept = [
+            each
+            for each, day in days
+            if day is None or ((since is None or since <= day) and (until is None or day < until))
+        ]
+        return replace(self, files=tuple(kept))
+
+    def inside(self, columns: Sequence[str], box: Box) -> "ParquetFiles":  # noqa: ARG002 - what other feeds can
+        """The same: no file says where all its rows are."""
+        return self
+
     def _typed(self, name: str, column: Any) -> Any:
         """A column of the type that the table declares, which holds all its values (`declared_columns`)."""
         kind = self.declared.get(name)
@@ -84,6 +101,15 @@ class ParquetFiles:
         if text is None:
             return pyarrow.repeat(each.given[name], rows)
         return pyarrow.repeat(pyarrow.scalar(float(numbers_of([each.given[text].as_py()])[0])), rows)
+
+
+def _day(given: Any) -> datetime | None:
+    """The midnight, in UTC, that a value of all rows of a file is read as; None for any other value."""
+    value = None if given is None else given.as_py()
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
+        with suppress(ValueError):
+            value = date.fromisoformat(value)
+    return datetime(value.year, value.month, value.day, tzinfo=UTC) if type(value) is date else None
 
 
 def _kept(dropped: Any, begin: int, rows: int) -> Any:
