@@ -19,6 +19,7 @@ from hazemap.privacy.ledger import Ledger
 from hazemap.publish import release, stats
 from hazemap.readers import https_file
 from hazemap.readers.open_table import open_table
+from hazemap.readers.stored_file import RangeFile
 from hazemap.remote_url import SIGNED, RemoteUrl, is_remote
 from hazemap.specs.table_spec import TableSpec, named_after
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote, RowIsPerson
@@ -193,6 +194,11 @@ def test_a_footer_that_asks_for_gigabytes_is_not_fetched(server, url, monkeypatc
     with pytest.raises(FileError, match="can only be read at once"):
         votes(url)
     assert sum(1 for _ in server.asked) < 8
+
+
+def test_a_store_that_gives_fewer_bytes_than_it_says_is_refused():
+    with pytest.raises(FileError, match="ends before the size"):
+        RangeFile("s3://city/v.parquet", 9, lambda _start, _length: b"abc").read(5)
 
 
 def test_an_unknown_certificate_is_not_trusted(server, url, monkeypatch):

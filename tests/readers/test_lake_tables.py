@@ -84,6 +84,18 @@ def test_a_delta_log_that_names_what_is_not_in_its_folder_is_refused(path, delta
         votes(delta)
 
 
+def test_a_partition_that_is_no_value_of_its_type_is_refused_in_words(tmp_path):
+    place = tmp_path / "visits"
+    rows = ROWS.select(["user", "lon", "lat"]).append_column("part", pa.array([1] * len(ROWS), pa.int32()))
+    deltalake.write_deltalake(place, rows, partition_by=["part"])
+    (file,) = place.glob("part=1/*.parquet")
+    told = added(f"part=1/{file.name}")
+    told["add"]["partitionValues"] = {"part": "many"}
+    commit(place, told)
+    with pytest.raises(FileError, match=r"damaged|no value of a column's type"):
+        votes(place)
+
+
 def test_what_a_delta_table_needs_and_is_not_read_is_refused_by_name(delta):
     (delta / "_delta_log" / f"{9:020}.json").write_text("{")
     with pytest.raises(FileError, match=r"log of the Delta table .* damaged"):

@@ -6,7 +6,7 @@ from typing import Any
 
 from hazemap.engines.duckdb_connection import DuckDBConnection
 from hazemap.engines.table_source import FED, SourcePart, TableSource
-from hazemap.errors import TableError
+from hazemap.errors import FileError, TableError
 from hazemap.readers.parquet_files import ParquetFiles, ScannedFile, described, kinds_of_fed
 from hazemap.readers.stored_file import StoredFile
 from hazemap.readers.stored_folder import asked
@@ -16,11 +16,12 @@ from hazemap.readers.stored_folder import asked
 class DeclaredFile:
     """A file of a table, the names of its columns by those of the table where they differ, and values of all its rows.
 
+    A column that is held as None is not in the file, even if one of its name is.
     `dropped` are numbers of rows in the file, from 0 on and ascending, that are deleted.
     """
 
     file: str | StoredFile
-    held: Mapping[str, str] = field(default_factory=dict)
+    held: Mapping[str, str | None] = field(default_factory=dict)
     given: Mapping[str, Any] = field(default_factory=dict)
     dropped: Any = None
 
@@ -37,17 +38,15 @@ def declared_source(
     Columns that are `apart` are in no file, and have the values that are given. A column that a file lacks is missing
     in all its rows. `TableError` where a file declares a type whose values the table's type may not hold.
     """
-    import pyarrow
-
     found = asked([each.file for each in files], described)
     kinds = kinds_of_fed(connection, schema, name)
     declared = {each.name: each.type for each in schema if each.name in kinds}
     scanned = []
     for each, (_, own) in zip(files, found, strict=True):
-        held, given = {}, {}
+        held, given = dict[str, str](), dict[str, Any]()
         for column, kind in declared.items():
             stored = each.held.get(column, column)
-            if stored in own.names and column not in apart:
+            if stored is not None and stored in own.names and column not in apart:
                 if not _becomes(own.field(stored).type, kind):
                     raise TableError(
                         f"the column {column!r} of {name} is {kind}, and a file of the table has it as "
@@ -55,11 +54,20 @@ def declared_source(
                     )
                 held[column] = stored
             else:
-                given[column] = pyarrow.scalar(each.given.get(column), kind)
+                given[column] = _scalar(each.given.get(column), kind, name)
         scanned.append(ScannedFile(each.file, held, given, each.dropped))
     deleted = sum(0 if each.dropped is None else len(each.dropped) for each in files)
     feed = ParquetFiles(tuple(scanned), tuple(declared), declared)
     return TableSource(name, (SourcePart(FED, kinds, feed),), sum(rows for rows, _ in found) - deleted)
+
+
+def _scalar(value: Any, kind: Any, name: str) -> Any:
+    import pyarrow
+
+    try:
+        return pyarrow.scalar(value, kind)
+    except (pyarrow.ArrowException, TypeError, ValueError, OverflowError):
+        raise FileError(f"{name} says of a whole file what is no value of a column's type, {kind}") from None
 
 
 def _becomes(kind: Any, declared: Any) -> bool:

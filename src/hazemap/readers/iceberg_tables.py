@@ -69,7 +69,7 @@ def _opened(connection: DuckDBConnection, folder: StoredFolder) -> TableSource:
         file = shown.file(task.file.file_path)
         if columns is None:
             raise TableError(f"a file of the Iceberg table {folder.name} has columns without numbers: write it anew")
-        held = {field.name: columns.get(field.field_id, "") for field in schema.fields}
+        held = {field.name: columns.get(field.field_id) for field in schema.fields}
         files.append(DeclaredFile(file, held, _partition(table, task.file, schema), dropped.get(task.file.file_path)))
     if any(getattr(field, "initial_default", None) is not None for field in schema.fields):
         raise TableError(f"the Iceberg table {folder.name} has columns with values for rows older than they are")
