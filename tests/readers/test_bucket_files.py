@@ -193,6 +193,7 @@ def test_an_object_that_changes_in_the_middle_counts_for_nothing(s3, lake, monke
     assert list(ledger.history()) == []
 
 
+@pytest.mark.slow
 def test_a_run_that_was_cut_off_is_recovered_and_no_key_is_written(s3, lake, monkeypatch, tmp_path, home, capsys):
     put(s3, lake)
     goal, source = tmp_path / "map.parquet", "s3://city/parts"

@@ -245,6 +245,7 @@ def test_a_signature_is_sent_to_its_file_alone_and_written_nowhere(server, url, 
     assert not any(HIDDEN in path for path, _ in server.asked)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_cut_off_is_recovered_while_the_file_is_the_same(server, url, tmp_path, home, monkeypatch):
     def dies(*_arguments):
         raise KeyboardInterrupt
