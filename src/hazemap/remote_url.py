@@ -15,6 +15,7 @@ from urllib.parse import quote, urlsplit
 
 from hazemap.errors import InputError
 from hazemap.postgresql_url import is_url
+from hazemap.spark_name import is_spark
 
 SIGNED = "HAZEMAP_SIGNED_URL"
 """The variable of the environment that holds a URL with its signature."""
@@ -31,17 +32,22 @@ _QUERY = re.compile(r"\?[^/?]*[=&]")
 
 
 def is_remote(source: Any) -> bool:
-    """Whether this is an address in a network, well written or not, and not that of PostgreSQL.
+    """Whether this is an address in a network, well written or not, and not that of PostgreSQL or Spark.
 
     >>> is_remote("s3://bucket/trips/*.parquet"), is_remote("trips/s3.parquet"), is_remote("postgresql:///db")
     (True, False, False)
     """
-    return isinstance(source, str) and not is_url(source) and _URL.match(source) is not None
+    return isinstance(source, str) and not is_named(source) and _URL.match(source) is not None
 
 
 def lies_elsewhere(source: Any) -> bool:
-    """Whether a table is in a database, in a bucket or on a server, and so in no folder of this machine."""
-    return is_url(source) or is_remote(source)
+    """Whether a table is in a database, in Spark, in a bucket or on a server, and so in no folder of this machine."""
+    return is_named(source) or is_remote(source)
+
+
+def is_named(source: Any) -> bool:
+    """Whether this names a table in a database or in Spark, of which nobody can see whether it was changed since."""
+    return is_url(source) or is_spark(source)
 
 
 def absolute(source: str) -> str:

@@ -126,6 +126,17 @@ def test_rows_without_a_person_are_dropped_and_reported():
     assert rows.votes(QUADTREE, RowIsPerson()).weights.tolist() == [2]
 
 
+def test_a_fingerprint_is_of_all_rows_however_many_batches_they_are(monkeypatch):
+    memory, found = crowd(3_000, 6_000), []
+    for batch in (1 << 15, 256):
+        monkeypatch.setattr(connection, "BATCH", batch)
+        rows = engine(memory, threads=1)
+        rows.watch(b"a key")
+        rows.votes(QUADTREE, RowIsPerson())
+        found.append(rows.fingerprint)
+    assert found[0] == found[1]
+
+
 def test_the_rows_are_read_once_for_each_rule_and_tree(monkeypatch):
     rows = engine(crowd(20, 200))
     first = rows.votes(QUADTREE, AtMostRows(1))

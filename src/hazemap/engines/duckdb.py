@@ -210,8 +210,9 @@ class EngineTable:
 
         with ThreadPoolExecutor(self._threads) as threads, closing(self._batches(bounding)) as batches:
             for rows, nowhere in in_order(count, batches, threads, 2 * self._threads):
-                self._report = ReadReport(self._report.rows + rows, 0, self._report.nowhere + nowhere, 1)
+                self._report = ReadReport(self._report.rows + rows, 0, self._report.nowhere + nowhere)
                 self._tell(self._report.rows, lambda part: part)
+        self._report = replace(self._report, passes=1)
         return gathered(tallies)
 
     def _read_people(self, tree: Tree, bounding: Bounding) -> Votes:
@@ -223,7 +224,7 @@ class EngineTable:
         words = KeyWords.expanded(self._key, type(bounding).__name__)
         limit, weighted = self._memory_limit // self._threads, any(part.weight for part in self._layout.parts)
         groups = [
-            PersonGroup(i, self._threads, limit, ids.places, partial(_at_work, bounding, tree, weighted), tally)
+            PersonGroup(i, self._threads, limit, ids.places, partial(at_work, bounding, tree, weighted), tally)
             for i, tally in enumerate(counters_for(tree, self._threads))
         ]
 
@@ -330,7 +331,7 @@ def _located(columns: dict[str, Any], tree: Tree, bounding: Bounding) -> Cells:
     return tree.cell_at(columns, tree.depth)
 
 
-def _at_work(bounding: Bounding, tree: Tree, weighted: bool) -> "BoundingStep[Any]":
+def at_work(bounding: Bounding, tree: Tree, weighted: bool) -> "BoundingStep[Any]":
     """The compiled form of a rule about people, of whose rows each has a weight of its own or all have the same."""
     from hazemap.engines.streaming.even_vote_per_person import EvenVotePerPerson
     from hazemap.engines.streaming.one_vote_per_person import OneVotePerPerson

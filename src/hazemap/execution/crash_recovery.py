@@ -17,7 +17,6 @@ from hazemap.execution.journal import Journal, RunningJournal, discard
 from hazemap.execution.output_lock import free_place, only_writer
 from hazemap.execution.release_assembly import Publication
 from hazemap.execution.run import Progress, asked_of, converse, ended, fingerprint, finish, folder_of, opened, replayed
-from hazemap.postgresql_url import is_url
 from hazemap.privacy.ledger import Ledger, LedgerAccount
 from hazemap.privacy.ledger_records import LedgerCharge, Occasion
 from hazemap.privacy.ledger_schedules import asked_again
@@ -25,6 +24,7 @@ from hazemap.privacy.privacy_unit import VALUES_ONLY
 from hazemap.privacy.random_stream import Stream
 from hazemap.releases import Release, Statistics
 from hazemap.releases.file_metadata import pack
+from hazemap.remote_url import is_named
 from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.specs.values_only_spec import PublicLocationSpec
 
@@ -205,7 +205,7 @@ def _go_on(
         )
     if source is None and not same_table and fingerprint(spec.table.source) != journal.head["source"]:
         found = "is gone or was changed since: put it back; or, if its rows are the same, say so"
-        if is_url(spec.table.source):
+        if is_named(spec.table.source):
             found = (
                 "is in a database, where nobody can see whether it was changed since: if its rows are the same, say so"
             )

@@ -23,7 +23,6 @@ from hazemap.execution.journal import Journal, check
 from hazemap.execution.output_lock import free_place, only_writer
 from hazemap.execution.release_assembly import Publication
 from hazemap.noisy_queries import Algorithm
-from hazemap.postgresql_url import is_url
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.duplicate_tables import Fingerprints
 from hazemap.privacy.ledger import Ledger, LedgerAccount
@@ -34,7 +33,7 @@ from hazemap.privacy.statement_facts import Randomness
 from hazemap.readers.file_formats import state_of
 from hazemap.readers.open_table import open_table
 from hazemap.releases import Release, Statistics
-from hazemap.remote_url import absolute
+from hazemap.remote_url import absolute, is_named
 from hazemap.specs.method_from_name import reach
 from hazemap.specs.parsing import values_only
 from hazemap.specs.release_spec import ReleaseSpec
@@ -254,7 +253,7 @@ def fingerprint(source: str | None) -> str | None:
     """
     if source is None:
         return None
-    if is_url(source):
+    if is_named(source):
         return os.urandom(32).hex()
     found: list[tuple[str, int, str]] = []
     try:

@@ -16,6 +16,7 @@ from hazemap.engines.duckdb import EngineTable, Progress
 from hazemap.engines.duckdb_connection import DuckDBConnection, quoted
 from hazemap.engines.person_ids import IdColumnReader, Ids, ids_of
 from hazemap.engines.row_query import Layout, Roles
+from hazemap.engines.spark import ClusterFeed, SparkTable
 from hazemap.engines.table_source import ChoosingFeed, Feed, Geometry, SourcePart, TableSource
 from hazemap.errors import InputError, TableError
 from hazemap.parallel_map import processors
@@ -26,6 +27,8 @@ from hazemap.readers.data_frames import open_frame
 from hazemap.readers.file_formats import open_files
 from hazemap.readers.mark_columns import marked_columns, number_of, side_of
 from hazemap.readers.postgresql_tables import open_database
+from hazemap.readers.spark_tables import is_spark_frame, open_spark_frame, open_spark_table
+from hazemap.spark_name import is_spark
 from hazemap.spatial.bounding_box import Box
 from hazemap.tables.keyed_hash import SamplingKey
 from hazemap.values.marks import Marks
@@ -101,7 +104,8 @@ def open_table(
         since=since,
         until=until,
     )
-    return EngineTable(connection, layout, os.urandom(16) if key is None else key, limit, workers, progress)
+    kind = SparkTable if isinstance(layout.parts[0].feed, ClusterFeed) else EngineTable
+    return kind(connection, layout, os.urandom(16) if key is None else key, limit, workers, progress)
 
 
 def source_of(
@@ -113,6 +117,10 @@ def source_of(
     """
     if is_url(source):
         return open_database(source)
+    if is_spark(source):
+        return open_spark_table(source)
+    if is_spark_frame(source):
+        return open_spark_frame(source)
     if isinstance(source, str | os.PathLike):
         return open_files(connection, source, dialect, named)
     return open_frame(connection, source)

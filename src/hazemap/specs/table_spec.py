@@ -9,6 +9,7 @@ from hazemap.errors import InputError
 from hazemap.postgresql_url import TableUrl, is_url
 from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.remote_url import RemoteUrl, is_remote
+from hazemap.spark_name import is_spark, last_name, spark_table
 from hazemap.specs.spec_fields import Value
 
 COLUMNS = ("source", "person", "lon", "lat", "cell_column", "time", "since", "until")
@@ -46,6 +47,8 @@ class TableSpec:
                 raise InputError(f"{name} must be non-empty text; found {type(value).__name__}")
         if is_url(self.source):
             TableUrl.parse(str(self.source))
+        if is_spark(self.source):
+            spark_table(str(self.source))
         if is_remote(self.source):
             RemoteUrl.parse(str(self.source))
         if self.cell_column is not None and (self.lon is not None or self.lat is not None):
@@ -96,6 +99,8 @@ def named_after(source: Any) -> str:
         return "memory"
     if is_url(source):
         return TableUrl.parse(str(source)).names[-1]
+    if is_spark(source):
+        return last_name(str(source))
     names = RemoteUrl.parse(str(source)).parts if is_remote(source) else Path(source).absolute().parts
     parts = [part for part in names if not set("*?[") & set(part)]
     return parts[-1].lstrip(".").partition(".")[0] or "memory"

@@ -40,7 +40,7 @@ class Fingerprinting:
     """The fingerprint of a table that is being read, by `threads` at once."""
 
     def __init__(self, key: bytes, threads: int) -> None:
-        self._key, self._words = key, KeyWords.expanded(key, "fingerprint")
+        self.key, self._words = key, KeyWords.expanded(key, "fingerprint")
         self._states = [_empty() for _ in range(threads)]
         self._kind = "people"
         self._free: SimpleQueue[State] = SimpleQueue()
@@ -65,15 +65,36 @@ class Fingerprinting:
         finally:
             self._free.put(state)
 
-    def finished(self) -> Fingerprint:
-        """The fingerprint of all rows taken in."""
+    def state(self) -> bytes:
+        """What was taken in so far, for `add_state` of another under the same key: some 16 kB."""
+        keys, places, counts = self._whole()
+        kept = np.flatnonzero(keys)
+        head = f"{self._kind} {int(counts[0])}\n".encode()
+        return head + keys[kept].tobytes() + places[kept].tobytes()
+
+    def add_state(self, state: bytes) -> None:
+        """Take in what another took in."""
+        head, _, body = state.partition(b"\n")
+        self._kind, level = head.decode().split()
+        words = np.frombuffer(body, np.uint64).reshape(4, -1)
+        places = words[1:].reshape(-1).view(np.float64).reshape(-1, 3).copy()
+        _merge(words[0].copy(), places, np.array([int(level), words.shape[1]]), *self._states[0])
+
+    def _whole(self) -> State:
+        """All states in the first one; the others are empty then."""
         into = self._states[0]
         for other in self._states[1:]:
             _merge(*other, *into)
-        keys, places, counts = into
+            for old, new in zip(other, _empty(), strict=True):
+                old[:] = new
+        return into
+
+    def finished(self) -> Fingerprint:
+        """The fingerprint of all rows taken in."""
+        keys, places, counts = self._whole()
         kept = np.flatnonzero(keys)
         pairs = [(int(keys[slot]), _cell(places[slot, 1], places[slot, 2])) for slot in kept]
-        return Fingerprint.of(self._kind, self._key, int(counts[0]), pairs)
+        return Fingerprint.of(self._kind, self.key, int(counts[0]), pairs)
 
 
 def _cell(lon: float, lat: float) -> bytes:
