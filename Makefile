@@ -68,7 +68,7 @@ LOOPS := $(addprefix tests/,algorithms/published/test_chop_user.py algorithms/te
 test: .venv/test  ## The fast tests and the doctests
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal --doctest-modules tests src research/compare
 
-test-slow: .venv/test system studio  ## Laws on more examples, statistics, processes, large tables
+test-slow: .venv/test .venv/spark system studio  ## Laws on more examples, statistics, processes, large tables
 	HAZEMAP_THOROUGH=1 $(BIN)/python -m pytest -m "not slow" -n 2 tests/laws
 	HAZEMAP_THOROUGH=1 $(BIN)/python -m pytest -m slow -n 2 --dist worksteal tests
 
@@ -154,6 +154,12 @@ clean:
 	$(PIP_INSTALL) --editable ".[server,lakes,test,lint]"
 	$(BIN)/hazemap compare quick --map gaussian-20 -e 1 --repetitions 1 --jobs 1 -o "$$(mktemp -d)" >/dev/null  # loops too
 	-$(BIN)/python -m pytest -q -m "not slow" $(LOOPS) >/dev/null  # and those that only tests share, once and not by each worker
+	touch $@
+
+.venv/spark: .venv/test  # 400 MB of Spark, and Java; without Java (and without root) its tests skip and say so
+	$(PIP_INSTALL) --editable ".[server,test,lint,spark]"
+	command -v java >/dev/null || [ "$$(id -u)" != 0 ] || { apt-get update -qq && \
+	apt-get install -qq -y --no-install-recommends openjdk-17-jre-headless >/dev/null; } || echo "Java could not be installed"
 	touch $@
 
 .venv/mutants: .venv/test

@@ -7,8 +7,8 @@ Spark has two threads (`local[2]`), or is a Connect server of the same machine (
 of a linear 1024 × 1024 grid: without a cap; of at most 10 random rows a person; of one vote that a person's rows share.
 Ours are the same rules over a Web-Mercator quadtree of depth 10, and have to give the votes of the engine in process
 (DuckDB). Both bring their cells to the driver. Each is run once on the smallest table before anything is measured.
-CPU seconds are of all processes: driver, Java and Python workers; the machine's load is told too, because seconds depend
-on it. Results go to `results/spark.json`.
+CPU seconds are of all processes: driver, Java and Python workers. The machine's load is told too, because seconds
+depend on it. Results go to `results/spark.json`.
 """
 
 import argparse

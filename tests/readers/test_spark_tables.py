@@ -13,7 +13,7 @@ from tests.engines.test_spark import check_values, districts, valued
 from tests.tables.people import DEEP, HEXAGONS, QUADTREE, arrow, crowd, same
 
 from hazemap.engines import spark
-from hazemap.errors import FileError, TableError
+from hazemap.errors import FileError, InputError, TableError
 from hazemap.privacy.ledger import Ledger
 from hazemap.publish import release
 from hazemap.readers.open_table import open_table
@@ -94,7 +94,7 @@ def test_a_task_that_fails_once_changes_no_vote_and_charges_once(cluster, tmp_pa
     assert same(table.votes(QUADTREE, AtMostRows(3)), memory.votes(QUADTREE, AtMostRows(3))) and died.exists()
     died.unlink()
     book = Ledger(tmp_path / "ledger.sqlite")
-    made = release(frame, person="user", epsilon=1, box=AREA, method="flat", levels=3, dataset="city", ledger=book)
+    made = release(frame, person="user", epsilon=1, box=AREA, dataset="city", ledger=book)
     assert died.exists() and made.statement
     assert [str(each.charge.cost) for each in book.history("city")] == ["ε = 1"]
 
@@ -107,7 +107,8 @@ def test_tasks_that_always_fail_publish_and_cost_nothing_and_no_message_quotes_a
     with pytest.raises(FileError, match="CAST_INVALID_INPUT") as failure:
         release(frame, person="user", epsilon=1, box=AREA, dataset="city", ledger=book)
     assert "Mitte" not in str(failure.value)
-    assert not book.history("city")
+    with pytest.raises(InputError, match="knows no data set"):
+        book.history("city")
 
 
 def test_a_name_on_the_command_line_is_a_table_of_the_catalogue(cluster, tmp_path, monkeypatch):

@@ -1,1 +1,1 @@
-"""What counts rows: DuckDB with compiled loops, or NumPy in memory, behind one contract."""
+"""What counts rows: DuckDB with compiled loops, Spark with the same ones, or NumPy in memory, behind one contract."""

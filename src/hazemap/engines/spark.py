@@ -3,7 +3,7 @@
 Rows go to the slice of their person (a shuffle of 12 bytes a row for most trees), in which our own loops apply the rule
 (`spark_tasks`); then votes go to the slice of their cell and are added up. So the driver's memory and traffic are
 O(cells), an executor's O(people of a slice + cells), and the votes are exactly `MemoryTable`'s, with rows in the order
-that Spark gives them (docs/decisions/0017-spark-bounds-on-its-executors.md).
+that Spark gives them (docs/decisions/0018-spark-bounds-on-its-executors.md).
 """
 
 import re

@@ -65,7 +65,7 @@ _SCHEMAS: dict[type, dict[str, Any]] = {
 
 SOURCE = Field(
     "Parquet, CSV, GeoPackage, GeoJSON, FlatGeobuf: a file, a folder, a pattern in quotes; s3://…, gs://…, https://…; "
-    "or postgresql://…?table=…",
+    "postgresql://…?table=…; or spark:NAME",
     TABLE,
 )
 
