@@ -96,7 +96,7 @@ def test_a_task_that_fails_once_changes_no_vote_and_charges_once(cluster, tmp_pa
     book = Ledger(tmp_path / "ledger.sqlite")
     made = release(frame, person="user", epsilon=1, box=AREA, dataset="city", ledger=book)
     assert died.exists() and made.statement
-    assert [str(each.charge.cost) for each in book.history("city")] == ["ε = 1"]
+    assert [str(each.charge.price) for each in book.history("city")] == ["ε = 1"]
 
 
 def test_tasks_that_always_fail_publish_and_cost_nothing_and_no_message_quotes_a_row(cluster, tmp_path):

@@ -62,7 +62,8 @@ class SparkTable(EngineTable):
 
         with explained(self._layout.name):
             rows = self._rows(bounding)
-            slices = min(max(SLICES, 2 * int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions"))), MOST_SLICES)
+            shuffled = str(rows.sparkSession.conf.get("spark.sql.shuffle.partitions"))  # some clusters say "auto"
+            slices = min(max(SLICES, 2 * int(shuffled) if shuffled.isdecimal() else 0), MOST_SLICES)
             while True:
                 task = self._task(tree, bounding, slices)
                 if slices == MOST_SLICES:  # whoever has too much alone has to fit nevertheless

@@ -31,7 +31,12 @@ MOST_SLICES = 1 << 16
 AT_ONCE = 1 << 11
 """Rows or cells in a message at most: Spark hands over ten thousand messages at a time."""
 
-READ_AT_ONCE = 1 << 16
+LETTERS = 1 << 26
+"""Bytes of ids, or of messages, that are in memory together, and those of one batch more."""
+
+TOGETHER = 32
+"""Messages that are read at a time."""
+
 NO_MARKS = np.zeros(0, dtype=np.bool_)
 
 
@@ -98,7 +103,7 @@ class RowSender:
     def __init__(self, form: RowForm, slices: int, part: int) -> None:
         self._form, self._slices, self._part, self._sent = form, slices, part, 0
         self._waiting: list[RowBatch] = []
-        self._many, self._most = 0, min(max(slices * AT_ONCE, 1 << 19), 1 << 22)
+        self._many, self._letters, self._most = 0, 0, min(max(slices * AT_ONCE, 1 << 19), 1 << 22)
 
     def take(self, batch: RowBatch) -> Iterator[Any]:
         """Take in the rows of a batch that count; messages as an Arrow batch, whenever enough rows are waiting."""
@@ -108,7 +113,8 @@ class RowSender:
         weights = batch.weights[rows] if self._form.weighted else batch.weights[:0]
         self._waiting.append(RowBatch(batch.seeds[rows], batch.cells[rows], weights, NO_MARKS, texts, 0))
         self._many += len(rows)
-        if self._many >= self._most:
+        self._letters += 0 if texts is None else len(texts.data)
+        if self._many >= self._most or self._letters >= LETTERS:
             yield from self.rest()
 
     def rest(self) -> Iterator[Any]:
@@ -128,7 +134,7 @@ class RowSender:
         messages = [(where, self._form.written(all_rows, begin, end)) for where, begin, end in _runs(ends)]
         yield sent(messages, self._part, self._sent)
         self._sent += len(messages)
-        self._waiting, self._many = [], 0
+        self._waiting, self._many, self._letters = [], 0, 0
 
 
 def votes_sent(votes: Votes, slices: int) -> Iterator[Any]:
@@ -168,10 +174,15 @@ def received(batches: Iterable[Any]) -> Iterator[tuple[int, list[bytes]]]:
     for batch in batches:
         slices, data = batch.column("slice").to_pylist(), batch.column("data")
         for where, run in groupby(enumerate(slices), key=itemgetter(1)):
-            places = [place for place, _ in run]
-            step = READ_AT_ONCE // AT_ONCE
-            for at in range(0, len(places), step):
-                yield where, [data[place].as_py() for place in places[at : at + step]]
+            together, size = list[bytes](), 0
+            for place, _ in run:
+                together.append(data[place].as_py())
+                size += len(together[-1])
+                if len(together) == TOGETHER or size >= LETTERS:
+                    yield where, together
+                    together, size = [], 0
+            if together:
+                yield where, together
 
 
 @dataclass

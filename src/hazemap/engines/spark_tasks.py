@@ -28,6 +28,7 @@ from hazemap.tables.votes import Votes
 
 Batches = Iterator[Any]
 FOR_DUCKDB = 1 << 28
+"""Memory with which DuckDB reads what Spark hands over: it keeps nothing."""
 
 
 class ArrivingFeed(Feed, Protocol):
@@ -66,7 +67,7 @@ class Task:
     def table(self, batches: Batches) -> "PartTable":
         """The rows of one part as a table."""
         parts = tuple(replace(part, feed=part.feed.of(batches)) for part in self.layout.parts)  # type: ignore[union-attr]
-        connection = DuckDBConnection(max(self.limit, FOR_DUCKDB), threads=1)
+        connection = DuckDBConnection(FOR_DUCKDB, threads=1)
         return PartTable(connection, replace(self.layout, parts=parts), self.key, self.limit, 1, watch=self.watched)
 
 

@@ -37,7 +37,7 @@ def open_frame(connection: DuckDBConnection, frame: Any) -> TableSource:
     else:
         raise TableError(
             f"cannot read a {type(frame).__name__}; pass a path, an Arrow table or stream, or a data frame of"
-            " pandas, polars or geopandas"
+            " pandas, polars, geopandas or Spark"
         )
     geometry = _geometry(table.schema)
     connection.register("rows", pyarrow.table(_stored(table), schema=_bare(table.schema)))

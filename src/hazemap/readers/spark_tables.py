@@ -171,12 +171,17 @@ def session() -> Any:
     found = SparkSession.getActiveSession()
     if found is not None:
         return found
+    remote, python = os.environ.get("SPARK_REMOTE"), "PYSPARK_PYTHON"
+    if remote is not None and remote.startswith("local"):
+        os.environ.setdefault(python, sys.executable)
     maker = SparkSession.builder.appName("hazemap")
-    if "SPARK_REMOTE" not in os.environ:
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        maker = maker.config("spark.ui.showConsoleProgress", "false")
     try:
-        return maker.getOrCreate()
+        if remote is not None:
+            return maker.getOrCreate()
+        made = maker.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+        if str(made.sparkContext.master).startswith("local") and python not in os.environ:
+            made.sparkContext.pythonExec = sys.executable  # of this machine, and not the first one in PATH
+        return made
     except PySparkException as error:
         if "JAVA" in str(error.getCondition()):
             raise InputError(
