@@ -157,7 +157,7 @@ clean:
 	touch $@
 
 .venv/spark: .venv/test  # 400 MB of Spark, and Java; without Java (and without root) its tests skip and say so
-	$(PIP_INSTALL) --editable ".[server,test,lint,spark]"
+	$(PIP_INSTALL) --editable ".[spark]"
 	command -v java >/dev/null || [ "$$(id -u)" != 0 ] || { apt-get update -qq && \
 	apt-get install -qq -y --no-install-recommends openjdk-17-jre-headless >/dev/null; } || echo "Java could not be installed"
 	touch $@

@@ -32,8 +32,8 @@ def release(
     """Publish where the people of a table are, under differential privacy per person.
 
     `source` is a file, a folder or glob of files (Parquet, CSV, GeoParquet), or a table in memory (Arrow, pandas,
-    polars, GeoPandas); columns that are not named are guessed. The budget is `epsilon` (pure), `epsilon` with
-    `delta`, or `rho`. `since <= time < until` choose rows. The map covers the smallest square around `box`, or the
+    polars, GeoPandas) or in Spark; columns that are not named are guessed. The budget is `epsilon` (pure), `epsilon`
+    with `delta`, or `rho`. `since <= time < until` choose rows. The map covers the smallest square around `box`, or the
     hexagons that touch it; without a box a share of the budget finds one. People `outside`, of
     whom no row lies in it, are counted with noise in one number more; or rows there are dropped, or weighed like all
     others ("count"). `progress` is told what is being done, and how much of it is done.

@@ -20,9 +20,11 @@ from hazemap.engines.streaming import keyed_hash as hashes
 from hazemap.errors import FileError, InputError, TableError
 from hazemap.readers import spark_tables
 from hazemap.readers.open_table import open_table
+from hazemap.remote_url import absolute, lies_elsewhere
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.district_layers import DistrictLayer
 from hazemap.spatial.districts import Districts
+from hazemap.specs.table_spec import TableSpec, named_after
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside, OwnMeans, RowIsPerson
 from hazemap.temporal.time_slots import Clock
 from hazemap.values.cell_slot_counters import CellTimeSlots, ObservedCellSlots
@@ -266,6 +268,16 @@ def test_frames_that_cannot_serve_are_refused():
     endless.isStreaming = True
     with pytest.raises(TableError, match="no end"):
         open_table(endless)
+
+
+def test_a_name_of_spark_is_a_name_and_holds_no_secret():
+    assert named_after("spark:lake.db.visits") == "visits" and absolute("spark:visits") == "spark:visits"
+    assert TableSpec("SPARK:`my visits`").source and not lies_elsewhere("spark.csv") and lies_elsewhere("spark:x")
+    secret = "parquet.`s3a://me:hunter2@b/x`"
+    for name in ("", "a b", "SELECT 1", "a;b", "a..b", "`a", "//host:7077", secret, "a" * 2000):
+        with pytest.raises(InputError) as refused:
+            TableSpec(f"spark:{name}")
+        assert "hunter2" not in str(refused.value)
 
 
 def test_who_has_no_pyspark_is_told_how_to_get_it(monkeypatch):

@@ -61,7 +61,7 @@ def open_table(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> EngineTable:
-    """A table from a path, a folder, a pattern, a database's URL or a data frame; unnamed columns are guessed.
+    """A table from a path, a folder, a pattern, an address or a data frame; columns that are not named are guessed.
 
     `mark` is a column of yes or no, for shares, or several `Marks`; `measured` one of numbers, for statistics of
     values; `cell` one of H3 cells, which say where rows are instead of coordinates, read at a `resolution`; `timed`
@@ -111,7 +111,7 @@ def open_table(
 def source_of(
     connection: DuckDBConnection, source: Any, dialect: CsvDialect = PLAIN, named: Sequence[str] = ()
 ) -> TableSource:
-    """What a path, a folder, a pattern, a database's URL or a data frame holds.
+    """What a path, a folder, a pattern, a database's URL, a name in Spark or a data frame holds.
 
     The dialect is that of CSV files; `named` are columns to be looked for where files do not declare any.
     """
