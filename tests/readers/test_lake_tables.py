@@ -251,6 +251,16 @@ def test_iceberg_metadata_that_is_damaged_or_points_elsewhere_is_refused(fault, 
         votes(place, person="who", lon="x", lat="lat")
 
 
+def test_a_damaged_manifest_is_refused_and_ends_no_process(iceberg, tmp_path):
+    """PyIceberg's compiled decoder of Avro reads past the end of bytes: lengths in a manifest ended the process."""
+    place = tmp_path / "n" / "visits"
+    for manifest in (place / "metadata").glob("*.avro"):
+        data = bytearray(manifest.read_bytes())
+        manifest.write_bytes(bytes(data[:5]) + b"\xff" * 8 + b"\x7f" + bytes(data[5:]))
+    with pytest.raises(FileError, match="is damaged"):
+        votes(place, person="who", lon="x", lat="lat")
+
+
 def test_without_the_libraries_a_table_is_refused_and_not_read_as_files(delta, monkeypatch):
     import builtins
 

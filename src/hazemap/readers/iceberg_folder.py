@@ -4,11 +4,15 @@ import io
 import re
 from typing import Any
 
+from pyiceberg.avro import file as avro_file
+from pyiceberg.avro.decoder import StreamingBinaryDecoder
 from pyiceberg.io import FileIO, InputFile, OutputFile
 
 from hazemap.errors import FileError
 from hazemap.readers.stored_file import StoredFile
 from hazemap.readers.stored_folder import StoredFolder, size_of
+
+avro_file.new_decoder = StreamingBinaryDecoder  # type: ignore[attr-defined]  # the compiled one reads on after the end
 
 
 class FolderIO(FileIO):
