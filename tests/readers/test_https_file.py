@@ -209,6 +209,11 @@ def test_an_unknown_certificate_is_not_trusted(server, url, monkeypatch):
 
 
 def test_points_and_files_of_no_known_kind_are_not_read_from_elsewhere(server):
+    odd = parquet(pa.table({"lon": [1.0], "lat": [2.0], "name": [{"inner": 1}]})).replace(b"inner", b"inn\xffr")
+    odd = odd.replace(b"ARROW:schema", b"OTHER:schema")
+    server.files["/odd.parquet"] = odd, '"1"'
+    with pytest.raises(FileError, match="is not a Parquet file"):
+        votes(server.url("odd.parquet"))
     server.files |= {"/p.geojson": (b"{}", '"1"'), "/download": (b"{}", '"1"'), "/x.parquet": (b"PAR1 no", '"1"')}
     with pytest.raises(TableError, match="download"):
         votes(server.url("p.geojson"))

@@ -12,7 +12,7 @@ from hazemap.errors import FileError
 from hazemap.readers.stored_file import StoredFile
 from hazemap.readers.stored_folder import StoredFolder, size_of
 
-avro_file.new_decoder = StreamingBinaryDecoder  # type: ignore[attr-defined]  # the compiled one reads on after the end
+avro_file.new_decoder = StreamingBinaryDecoder  # type: ignore[attr-defined, assignment]  # the compiled one reads on after the end
 
 
 class FolderIO(FileIO):

@@ -145,8 +145,10 @@ def described(file: str | StoredFile) -> tuple[int, Any]:
 
     try:
         with opened_parquet(file) as opened:
-            return opened.metadata.num_rows, opened.schema_arrow
-    except (pyarrow.ArrowException, OSError):
+            rows, schema = opened.metadata.num_rows, opened.schema_arrow
+            str(schema.remove_metadata())  # names may be no text
+            return rows, schema
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError):
         raise FileError(f"{file} {DAMAGED}") from None
 
 
