@@ -6,14 +6,15 @@ function packageOf(module: string): string | undefined {
   return /^(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(module.replace("\0", ""))?.[1];
 }
 
-/** Of each package that modules are from: its name, version and licence, and then the licence's text. */
+/** Of each package that modules are from: its name, version and licence, then the licence's text and its notice. */
 export function bundledLicences(modules: Iterable<string>): string[] {
   const folders = new Set([...modules].map(packageOf).filter((folder) => folder !== undefined));
   return [...folders].sort().map((folder) => {
     const { name, version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
-    const file = readdirSync(folder).find((each) => /^licen[cs]e/i.test(each));
-    if (file === undefined) throw new Error(`${name} has no licence file`);
-    return `${name} ${version} (${license})\n\n${readFileSync(join(folder, file), "utf8").trim()}\n`;
+    const files = [/^licen[cs]e/i, /^notice/i].map((kind) => readdirSync(folder).find((each) => kind.test(each)));
+    if (files[0] === undefined) throw new Error(`${name} has no licence file`);
+    const parts = files.filter((file) => file !== undefined).map((file) => readFileSync(join(folder, file), "utf8").trim());
+    return `${[`${name} ${version} (${license})`, ...parts].join("\n\n")}\n`;
   });
 }
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.device import vectors
+from tests.device import hexagon_vectors, vectors
 from tests.server.processes import Crowd, Parent, Server
 
 from hazemap.algorithms import Flat
@@ -43,8 +43,9 @@ finest = 0
 """
 
 
-def test_the_vectors_of_tasks_are_what_the_code_says_today():
-    assert hashlib.sha256(vectors.FILE.read_bytes()).digest() == hashlib.sha256(vectors.text().encode()).digest()
+@pytest.mark.parametrize("made", [vectors, hexagon_vectors], ids=["tasks", "hexagons"])
+def test_the_vectors_of_tasks_are_what_the_code_says_today(made):
+    assert hashlib.sha256(made.FILE.read_bytes()).digest() == hashlib.sha256(made.text().encode()).digest()
 
 
 def _npm(*words: str) -> None:

@@ -24,7 +24,6 @@ from hazemap.privacy.local_randomisers import Symmetric
 from hazemap.protocols.secure_aggregation.graph_degree import degree_and_threshold, together, weakness
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.spatial.bounding_box import Box
-from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside
 from hazemap.temporal.time_slots import Clock
@@ -123,12 +122,11 @@ def tasks() -> list[dict[str, Any]]:
 def others() -> list[dict[str, str]]:
     """Tasks that are sound, and that a device may not know the answer of: each with what it is about."""
     quarters = TimedTree(TREE, Clock("Europe/Berlin", (0, 6 * 3600, 12 * 3600, 18 * 3600)))
-    leaves, hexagons = Leaves(TREE, TREE.grid(2).ravel()), Hexagons(Box(13.2, 52.4, 13.6, 52.6), 5, 6)
+    leaves = Leaves(TREE, TREE.grid(2).ravel())
     cohort, one = Cohort(1_000, 1_000), AtMostRows(1)
     asked = {
         "each slot": Counts(EachSlot(quarters, leaves), one),
         "all slots": Counts(AllSlots(quarters, leaves), one),
-        "hexagons": Counts(Leaves(hexagons, hexagons.root), one),
         "a vote": Counts(leaves, OneVote(60)),
         "a sketch": CountMinSketch(TREE, 3, 64, 3, one, 7),
         "a stack": Concatenation((Counts(leaves, one), Counts(leaves, one)), (1, 1)),

@@ -1,8 +1,10 @@
 import type { Bytes } from "./bytes.js";
+import { type CellTree, NOWHERE } from "./cell_tree.js";
 import { CodecError, Refused } from "./errors.js";
+import { Box, Hexagons } from "./hexagons.js";
 import type { Json } from "./json_text.js";
 import { KeyedDraws } from "./keyed_draws.js";
-import { NOWHERE, parent, Quadtree } from "./quadtree.js";
+import { Quadtree } from "./quadtree.js";
 import { fieldsOf, fieldsOfType, real, typed, whole, wholes } from "./typed_json.js";
 
 /** Where somebody was, in degrees. */
@@ -17,16 +19,16 @@ type Outside = boolean | "people";
 
 const MOST_VOTES = 2 ** 31;
 
-/** Counts of a person's rows in listed cells of a quadtree, bounded by one rule. */
+/** Counts of a person's rows in listed cells of a tree, bounded by one rule. */
 export class CellCounts {
-  private readonly position: ReadonlyMap<number, number>;
+  private readonly position: ReadonlyMap<bigint, number>;
 
   constructor(
-    readonly tree: Quadtree, readonly cells: readonly number[],
+    readonly tree: CellTree, readonly cells: readonly bigint[],
     readonly rule: Rule, readonly most: number, readonly outside: Outside,
   ) {
     if (!cells.every((cell) => cell === NOWHERE || tree.isCell(cell))) {
-      throw new CodecError(`the cells of a question have levels 0 to ${tree.depth} of its quadtree`);
+      throw new CodecError(`the cells of a question have levels 0 to ${tree.depth} of its tree`);
     }
     this.position = new Map(cells.map((cell, at) => [cell, at]));
     if (this.position.size !== cells.length) throw new CodecError("a question lists a cell twice");
@@ -46,13 +48,8 @@ export class CellCounts {
     const [partition, listed] = typed(cells, "the cells");
     if (partition !== "Leaves") throw new Refused(`this device counts in listed cells, not in ${plain(partition)}`);
     const leaves = fieldsOf(listed, "Leaves", "cells", "tree");
-    const [tree] = typed(leaves["tree"], "the tree");
-    if (tree !== "Quadtree") throw new Refused(`this device knows the cells of quadtrees, not of ${plain(tree)}`);
-    const square = fieldsOfType(leaves["tree"], "Quadtree", "the quadtree", "depth", "left", "side", "top");
-    const [left, top, side] = (["left", "top", "side"] as const).map((name) => real(square[name], name));
     return new CellCounts(
-      new Quadtree(left!, top!, side!, whole(square["depth"], "the depth", 0, 24)),
-      wholes(leaves["cells"], "the cells"), rule, whole(most, "the most rows or cells", 1, MOST_VOTES), nowhere,
+      treeOf(leaves["tree"]), wholes(leaves["cells"], "the cells"), rule, whole(most, "the most rows or cells", 1, MOST_VOTES), nowhere,
     );
   }
 
@@ -71,8 +68,8 @@ export class CellCounts {
     const inside = every.filter((cell) => cell !== NOWHERE);
     const counted = this.outside === true || (this.outside === "people" && !inside.length) ? every : inside;
     const draws = new KeyedDraws(key, this.rule);
-    const words = this.rule === "AtMostRows" ? counted.map((_, rank) => rank) : [...new Set(counted)];
-    const drawn = words.map((word) => ({ number: draws.number(word), cell: this.rule === "AtMostRows" ? counted[word]! : word }));
+    const words = this.rule === "AtMostRows" ? counted.map((_, rank) => BigInt(rank)) : [...new Set(counted)];
+    const drawn = words.map((word) => ({ number: draws.number(word), cell: this.rule === "AtMostRows" ? counted[Number(word)]! : word }));
     drawn.sort((a, b) => (a.number < b.number ? -1 : a.number > b.number ? 1 : 0));
     const sums = new Uint32Array(this.size);
     for (const { cell } of drawn.slice(0, this.most)) {
@@ -83,14 +80,32 @@ export class CellCounts {
   }
 
   /** The position of the deepest listed cell that holds a base cell. */
-  private locate(base: number): number | undefined {
+  private locate(base: bigint): number | undefined {
     if (base === NOWHERE) return this.position.get(NOWHERE);
-    for (let cell = base; cell >= 1; cell = parent(cell)) {
+    for (const cell of this.tree.holders(base)) {
       const at = this.position.get(cell);
       if (at !== undefined) return at;
     }
     return undefined;
   }
+}
+
+function treeOf(json: Json | undefined): CellTree {
+  const [kind, value] = typed(json, "the tree");
+  switch (kind) {
+    case "Quadtree": {
+      const square = fieldsOf(value, "the quadtree", "depth", "left", "side", "top");
+      const [left, top, side] = (["left", "top", "side"] as const).map((name) => real(square[name], name));
+      return new Quadtree(left!, top!, side!, whole(square["depth"], "the depth", 0, 24));
+    }
+    case "Hexagons": {
+      const { box, coarsest, finest } = fieldsOf(value, "the hexagons", "box", "coarsest", "finest");
+      const edges = fieldsOfType(box, "Box", "the box", "east", "north", "south", "west");
+      const [west, south, east, north] = (["west", "south", "east", "north"] as const).map((name) => real(edges[name], name));
+      return new Hexagons(new Box(west!, south!, east!, north!), whole(coarsest, "the coarsest", 0, 15), whole(finest, "the finest", 0, 15));
+    }
+  }
+  throw new Refused(`this device knows the cells of quadtrees and hexagons, not of ${plain(kind)}`);
 }
 
 /** A name that a server gave, safe to repeat. */

@@ -19,7 +19,7 @@ export class KeyedDraws {
     this.seed = mix(mix(first) ^ second); // a device knows one person, whose code is 0
   }
 
-  number(word: number): bigint {
-    return mix((mix(BigInt(word) ^ this.seed) + this.seed) & WORD);
+  number(word: bigint): bigint {
+    return mix((mix(word ^ this.seed) + this.seed) & WORD);
   }
 }

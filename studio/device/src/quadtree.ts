@@ -1,7 +1,5 @@
+import { type CellTree, NOWHERE } from "./cell_tree.js";
 import { CodecError } from "./errors.js";
-
-/** The cell of what lies in no cell. */
-export const NOWHERE = 0;
 
 const DEEPEST = 24;
 const FINEST_SIDE = 2 ** -44;
@@ -12,7 +10,7 @@ const latitude = (y: number): number =>
   y <= 0 ? LIMIT : y >= 1 ? -LIMIT : Math.atan(Math.sinh(2 * Math.PI * (0.5 - y))) * (180 / Math.PI);
 
 /** A square of unit Web Mercator (x east, y south), cut in four, `depth` times. Cells are numbers below 2^49. */
-export class Quadtree {
+export class Quadtree implements CellTree {
   constructor(readonly left: number, readonly top: number, readonly side: number, readonly depth: number) {
     if (!Number.isInteger(depth) || depth < 0 || depth > DEEPEST) throw new CodecError(`a quadtree has a depth of 0 to ${DEEPEST}`);
     if (!(left >= 0 && top >= 0 && side > 0 && left + side <= 1 && top + side <= 1)) {
@@ -21,14 +19,14 @@ export class Quadtree {
     if (side / 2 ** depth < FINEST_SIDE) throw new CodecError("a quadtree's cells are finer than a few micrometres");
   }
 
-  /** Whether a number is a cell: 4^level … 2 · 4^level − 1 at a level from 0 to the depth. */
-  isCell(cell: number): boolean {
-    const level = Math.floor(Math.log2(cell) / 2 + 1e-9);
-    return Number.isInteger(cell) && cell >= 1 && level <= this.depth && cell >= 4 ** level && cell < 2 * 4 ** level;
+  /** The cells of a level are 4^level … 2 · 4^level − 1. */
+  isCell(cell: bigint): boolean {
+    const digits = cell.toString(2).length;
+    return cell >= 1n && digits % 2 === 1 && (digits - 1) / 2 <= this.depth;
   }
 
-  /** The base cell of a point in degrees; `NOWHERE` outside the square, and for NaN. A cell owns its west and north edge. */
-  baseCell(lon: number, lat: number): number {
+  /** A cell owns its west and north edge. */
+  baseCell(lon: number, lat: number): bigint {
     const { left, top, side, depth } = this;
     if (!(longitude(left) <= lon && lon <= longitude(left + side))) return NOWHERE;
     if (!(latitude(top + side) <= lat && lat <= latitude(top))) return NOWHERE;
@@ -45,8 +43,10 @@ export class Quadtree {
     while (row < count - 1 && lat <= north(row + 1)) row++;
     let cell = 1;
     for (let bit = depth - 1; bit >= 0; bit--) cell = 4 * cell + (Math.floor(column / 2 ** bit) % 2) + 2 * (Math.floor(row / 2 ** bit) % 2);
-    return cell;
+    return BigInt(cell);
+  }
+
+  *holders(base: bigint): Iterable<bigint> {
+    for (let cell = base; cell >= 1n; cell >>= 2n) yield cell;
   }
 }
-
-export const parent = (cell: number): number => Math.floor(cell / 4);

@@ -125,7 +125,7 @@ test("each term of the vectors has its one encoding", () => {
 test("sound questions that this device does not answer are refused in words that say why", async () => {
   const why: Record<string, RegExp> = {
     "each slot": /counts in listed cells, not in EachSlot/, "all slots": /counts in listed cells, not in AllSlots/,
-    hexagons: /knows the cells of quadtrees, not of Hexagons/, "a vote": /by AtMostRows or AtMostCells, not by OneVote/,
+    "a vote": /by AtMostRows or AtMostCells, not by OneVote/,
     "a sketch": /answers counts of rows in cells, not Sketch/, "a stack": /not Stack/, zCDP: /randomises no reports/,
   };
   assert.deepEqual(others.map(({ about }: { about: string }) => about), Object.keys(why));

@@ -1,0 +1,103 @@
+import { cellToLatLng, isValidCell, latLngToCell } from "h3-js";
+import { type CellTree, NOWHERE } from "./cell_tree.js";
+import { CodecError, Refused } from "./errors.js";
+
+const FINEST = 15;
+/** No point of a cell of resolution r, or of its descendants, is further from its centre than REACH / √7^r radians. */
+const REACH = 0.25;
+/** As many as a task may ask hazemap's own device to make. */
+const MOST_ROOTS = 67_108;
+const RADIAN = Math.PI / 180;
+
+/** A rectangle in degrees that does not cross the antimeridian. */
+export class Box {
+  constructor(readonly west: number, readonly south: number, readonly east: number, readonly north: number) {
+    if (!(west >= -180 && west < east && east <= 180 && south >= -90 && south < north && north <= 90)) {
+      throw new CodecError("a box has a west below its east and a south below its north, in degrees");
+    }
+  }
+
+  /** How far a point in degrees is from the box, in radians on the sphere; 0 inside. */
+  distance(lon: number, lat: number): number {
+    const [x, y, south, north] = [lon * RADIAN, lat * RADIAN, this.south * RADIAN, this.north * RADIAN];
+    const within = (phi: number): number => Math.min(Math.max(phi, south), north);
+    let nearest = this.west <= lon && lon <= this.east ? Math.abs(y - within(y)) : Math.PI;
+    for (const meridian of [this.west, this.east]) {
+      const turn = x - meridian * RADIAN;
+      const foot = within(Math.atan2(Math.sin(y), Math.cos(y) * Math.cos(turn)));
+      for (const end of [foot, south, north]) {
+        const haversine = Math.sin((y - end) / 2) ** 2 + Math.cos(y) * Math.cos(end) * Math.sin(turn / 2) ** 2;
+        nearest = Math.min(nearest, 2 * Math.asin(Math.sqrt(Math.min(haversine, 1))));
+      }
+    }
+    return nearest;
+  }
+
+  /** How many cells of a resolution it takes, about: those inside and those along its edges. */
+  cellsAbout(resolution: number): number {
+    const square = (4 * Math.PI) / (2 + 120 * 7 ** resolution);
+    const [width, height] = [(this.east - this.west) * RADIAN, (this.north - this.south) * RADIAN];
+    const [south, north] = [this.south * RADIAN, this.north * RADIAN];
+    const along = width * (Math.cos(south) + Math.cos(north)) + 2 * height;
+    return (width * (Math.sin(north) - Math.sin(south))) / square + along / Math.sqrt(square);
+  }
+}
+
+/**
+ * The H3 cells that may hold a point of a box, from the coarsest to the finest resolution. The cell of a point at any
+ * level is the ancestor, by the index, of its finest cell.
+ */
+export class Hexagons implements CellTree {
+  private readonly near = new Map<bigint, boolean>();
+
+  constructor(readonly box: Box, readonly coarsest: number, readonly finest: number) {
+    if (!(coarsest >= 0 && coarsest <= finest && finest <= FINEST)) {
+      throw new CodecError(`H3 resolutions are 0 to ${FINEST}, the coarsest before the finest`);
+    }
+    if (box.cellsAbout(coarsest) > MOST_ROOTS) throw new Refused("this task cuts its box into too many hexagons at once");
+  }
+
+  get depth(): number {
+    return this.finest - this.coarsest;
+  }
+
+  isCell(cell: bigint): boolean {
+    const resolution = resolutionOf(cell);
+    return this.coarsest <= resolution && resolution <= this.finest && isValidCell(cell.toString(16));
+  }
+
+  /** A point beside the box may lie in a cell. Some 10 µs. */
+  baseCell(lon: number, lat: number): bigint {
+    if (!(Math.abs(lon) <= 180 && Math.abs(lat) <= 90)) return NOWHERE;
+    const cell = BigInt(`0x${latLngToCell(lat, lon, this.finest)}`);
+    return this.isNear(ancestor(cell, this.coarsest)) ? cell : NOWHERE;
+  }
+
+  *holders(base: bigint): Iterable<bigint> {
+    for (let resolution = this.finest; resolution >= this.coarsest; resolution--) yield ancestor(base, resolution);
+  }
+
+  /** Whether a cell of the coarsest resolution, and all that hold it, may have a descendant in the box. */
+  private isNear(root: bigint): boolean {
+    const known = this.near.get(root);
+    if (known !== undefined) return known;
+    let near = true;
+    for (let resolution = 0; near && resolution <= this.coarsest; resolution++) {
+      const [lat, lon] = cellToLatLng(ancestor(root, resolution).toString(16));
+      near = this.box.distance(lon, lat) <= REACH / 7 ** (resolution / 2);
+    }
+    this.near.set(root, near);
+    return near;
+  }
+}
+
+// An H3 index: mode 1 in bits 59 to 62, the resolution in bits 52 to 55, the base cell in bits 45 to 51, then fifteen
+// digits of three bits each, coarse to fine; 7 stands for a digit that is not used.
+const MODE = 1n << 59n;
+const PATH = (1n << 52n) - 1n;
+
+const resolutionOf = (cell: bigint): number => Number((cell >> 52n) & 15n);
+
+/** The cell of a coarser resolution on the same path. */
+const ancestor = (cell: bigint, resolution: number): bigint =>
+  MODE | (BigInt(resolution) << 52n) | (cell & PATH) | ((1n << BigInt(3 * (FINEST - resolution))) - 1n);
