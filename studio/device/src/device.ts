@@ -1,3 +1,4 @@
+import { AccountClock } from "./account_clock.js";
 import { type Bytes, hex, type RandomBytes, sha256, unhex, utf8 } from "./bytes.js";
 import type { Place } from "./cell_counts.js";
 import { checkedContribution, noisy } from "./checked_contribution.js";
@@ -51,12 +52,16 @@ export class Device {
   private constructor(
     private readonly identity: Identity, private readonly store: DeviceStore, private readonly policy: Policy,
     private readonly places: readonly Place[], private readonly random: RandomBytes, private readonly log: Log,
+    private readonly clock: AccountClock,
   ) {
-    this.reports = new RoundReports(store, policy, places, random, log);
+    this.reports = new RoundReports(store, policy, places, random, log, clock);
   }
 
-  static async of(store: DeviceStore, policy: Policy, places: readonly Place[], random: RandomBytes, log: Log): Promise<Device> {
-    return new Device(await Identity.of(unhex(store.record.identity)), store, policy, places, random, log);
+  /** `clock` is the one of all devices of a page, or a new one. */
+  static async of(
+    store: DeviceStore, policy: Policy, places: readonly Place[], random: RandomBytes, log: Log, clock = new AccountClock(store.record),
+  ): Promise<Device> {
+    return new Device(await Identity.of(unhex(store.record.identity)), store, policy, places, random, log, clock);
   }
 
   answer(work: ServerTask, now: number): Promise<DeviceAnswer> {
@@ -87,13 +92,15 @@ export class Device {
     return this.inTurn(() => this.leave(session));
   }
 
-  /** Close the sessions to which no server came back. */
+  /** Close the sessions to which no server came back, and note the account's time. */
   sweep(now: number): Promise<void> {
     return this.inTurn(async () => {
       const left = this.store.record.sessions.filter(([, open]) => open && open.until + GRACE < now);
       for (const [session] of left) this.store.setSession(session, null);
       if (left.length) this.log(`leaves ${left.length} sessions to which the server did not come back`);
-      if (this.reports.forget(now) || left.length) await this.store.save();
+      this.reports.forget(now);
+      this.clock.now(now);
+      await this.store.save();
     });
   }
 
@@ -144,7 +151,7 @@ export class Device {
     const task = await readTask(work.task);
     checkPolicy(this.policy, task, message.terms);
     const agreed = newTerms(this.store.record, task);
-    checkSpending(this.store.record, this.policy, task, now);
+    checkSpending(this.store.record, this.policy, task, this.clock.now(now));
     const charges: Charge[] = [];
     const state = await answer(null, work.message, this.owner(task, now, charges));
     if (agreed) this.store.record.campaigns.push(agreed);
@@ -188,7 +195,7 @@ export class Device {
 
   /** The masked vector's content; its charge is for the write that keeps it. */
   private async charged(task: Task, terms: SessionParameters, now: number, charges: Charge[]): Promise<Uint32Array> {
-    checkSpending(this.store.record, this.policy, task, now);
+    checkSpending(this.store.record, this.policy, task, this.clock.now(now));
     const key = await sha256(unhex(this.store.record.sampling), utf8(task.campaign));
     const { sums, trouble } = checkedContribution(task.counts, this.places, key);
     if (trouble) this.log(`answers as if it had no rows: counting them failed (${trouble})`);
@@ -196,7 +203,7 @@ export class Device {
     const session = hex(await sessionOf(terms));
     this.log(`pays ε = ${task.price.toNumber()} for round ${task.round}: its counts go out masked, with noise`);
     charges.push({
-      campaign: task.campaign, round: task.round, session, epsilon: task.price.toString(), time: now,
+      campaign: task.campaign, round: task.round, session, epsilon: task.price.toString(), time: this.clock.charged(now),
     });
     return vector;
   }

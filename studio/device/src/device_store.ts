@@ -1,6 +1,6 @@
 import { hex, type RandomBytes } from "./bytes.js";
 
-/** A round that was paid: ε as a fraction, the time in milliseconds since 1970. */
+/** A round that was paid: ε as a fraction, the account's time in milliseconds since 1970. */
 export interface Charge {
   readonly campaign: string;
   readonly round: number;
@@ -41,6 +41,8 @@ export interface DeviceRecord {
   sessions: [string, OpenSession | null][];
   /** By batch; `null` stands for a round that was refused. Records of before there were reports have none. */
   reports?: [string, KeptReport | null][];
+  /** The account's time when it was last looked at. Older records have none. */
+  clock?: number;
 }
 
 export const createdRecord = (random: RandomBytes): DeviceRecord => ({

@@ -1,3 +1,4 @@
+import type { AccountClock } from "./account_clock.js";
 import { type Bytes, hex, type RandomBytes, sha256, unhex, utf8 } from "./bytes.js";
 import { newTerms } from "./campaign_terms.js";
 import { type CarriedRound, dapTask, readCarriedRound } from "./carried_round.js";
@@ -31,7 +32,7 @@ export interface DueReport {
 export class RoundReports {
   constructor(
     private readonly store: DeviceStore, private readonly policy: Policy, private readonly places: readonly Place[],
-    private readonly random: RandomBytes, private readonly log: (line: string) => void,
+    private readonly random: RandomBytes, private readonly log: (line: string) => void, private readonly clock: AccountClock,
   ) {}
 
   async made(work: ServerTask, now: number, keysOf: KeysOf): Promise<DueReport> {
@@ -50,7 +51,7 @@ export class RoundReports {
     }
     checkCarried(this.policy, round);
     const terms = newTerms(this.store.record, round.task, round.carrier);
-    checkSpending(this.store.record, this.policy, round.task, now);
+    checkSpending(this.store.record, this.policy, round.task, this.clock.now(now));
     timeOf(task, now / 1_000);
     const report = await this.report(round, task, await keysOf(round), now);
     if (terms) this.store.record.campaigns.push(terms);
@@ -68,12 +69,11 @@ export class RoundReports {
     await this.store.save();
   }
 
-  /** What no server came back for is not sent any more; whether anything was forgotten. */
-  forget(now: number): boolean {
+  /** What no server came back for is not sent any more. The caller saves. */
+  forget(now: number): void {
     const old = (this.store.record.reports ?? []).filter(([, kept]) => kept?.report && kept.until < now);
     for (const [batch] of old) this.store.setReport(batch, null);
     if (old.length) this.log(`leaves ${old.length} reports for which the server did not come back`);
-    return old.length > 0;
   }
 
   /** Nothing that could be refused is left: from here on there is a report, whatever the rows are. */
@@ -88,7 +88,8 @@ export class RoundReports {
   private keep(work: ServerTask, round: CarriedRound, report: Bytes, now: number): void {
     const { campaign, purpose, round: number, price, cohort } = round.task;
     const { leader, helper, minimum } = round.carrier;
-    this.store.record.charges.push({ campaign, round: number, session: work.session, epsilon: price.toString(), time: now });
+    const time = this.clock.charged(now);
+    this.store.record.charges.push({ campaign, round: number, session: work.session, epsilon: price.toString(), time });
     this.store.setReport(work.session, {
       campaign, announcement: hex(round.digest), until: Math.min(work.until + DAY, now + LONGEST), report: hex(report),
     });

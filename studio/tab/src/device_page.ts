@@ -7,6 +7,8 @@ import { ALWAYS, looser, policyText, type Rule, RULES, written } from "./rules.j
 import type { TabDevice } from "./tab_device.js";
 import type { LogLine } from "./tab_store.js";
 
+const DAY = 86_400_000;
+
 /** All that a person sees and does. */
 export class DevicePage {
   readonly root = h("div", {});
@@ -16,6 +18,8 @@ export class DevicePage {
   private readonly lon = h("input", { inputmode: "decimal" });
   private readonly lat = h("input", { inputmode: "decimal" });
   private readonly rules = Object.fromEntries(RULES.map(({ name }) => [name, h("input", {})])) as Record<Rule["name"], HTMLInputElement>;
+  private readonly day = h("input", { autocomplete: "off", placeholder: "2026-11-23" });
+  private readonly behind = h("div", { class: "behind", hidden: true });
   private readonly places = h("p", { class: "places" });
   private readonly warning = h("p", { class: "warning" });
   private readonly status = h("p", { role: "status", class: "status" });
@@ -72,6 +76,19 @@ export class DevicePage {
       h("div", { class: "fields" }, ...RULES.map(({ name, label, help }) => field(`rule-${name}`, label, this.rules[name], help))),
       this.warning,
       h("button", { type: "button", onclick: () => void this.doing(() => this.ruled()) }, "Keep these rules"),
+      this.behind,
+    );
+  }
+
+  /** Where the account's time is behind the clock, for the page was closed: the date may be said. */
+  private showDay(): void {
+    const [account, clock] = [this.device.accountTime, Date.now()];
+    this.behind.hidden = clock - account < DAY;
+    if (this.behind.hidden || this.behind.childElementCount) return;
+    this.behind.append(
+      h("p", {}, "Days count for your budgets while this page is open. For a while it was closed, and only you know that its clock is right."),
+      field("day", "Today's date, if you want those days to count", this.day),
+      h("button", { type: "button", onclick: () => void this.doing(() => this.device.confirmDay(this.day.value)) }, "It is that day"),
     );
   }
 
@@ -148,6 +165,7 @@ export class DevicePage {
     this.warning.hidden = !loose.length;
     this.warning.textContent = loose.length ? `Looser than hazemap's own rules: ${loose.join("; ")}.` : "";
     this.enrolled.textContent = record.name ? `Enrolled at ${record.server} as ${record.name}.` : "Not enrolled.";
+    this.showDay();
     const paid = `${device.spent.toNumber()} of ε = ${policy.period.toNumber()} paid in ${policy.days} days.`;
     this.status.textContent = `${answering ? "Answering. Leave this tab open." : "Not answering. Nothing is asked or sent."} ${paid}`;
     this.toggle.textContent = answering ? "Stop answering" : "Start answering";

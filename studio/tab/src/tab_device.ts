@@ -1,3 +1,4 @@
+import { AccountClock } from "../../device/src/account_clock.js";
 import { Agent } from "../../device/src/agent.js";
 import { systemRandom, utf8 } from "../../device/src/bytes.js";
 import type { Place } from "../../device/src/cell_counts.js";
@@ -16,12 +17,15 @@ const DAY = 86_400_000;
 
 /** The device of a browser profile: what it keeps, and whether it answers. */
 export class TabDevice {
+  private readonly clock: AccountClock;
   private running: { stop: AbortController; ended: Promise<void> } | null = null;
 
   private constructor(
     private readonly database: SealedDatabase, readonly store: TabStore,
     private known: readonly Place[], private rules: Policy,
-  ) {}
+  ) {
+    this.clock = new AccountClock(store.record);
+  }
 
   static async open(): Promise<TabDevice> {
     const database = await SealedDatabase.open();
@@ -48,9 +52,21 @@ export class TabDevice {
     return this.running !== null;
   }
 
+  /** The time by which budgets come back: it passes while a page is open, and never faster than time. */
+  get accountTime(): number {
+    return this.clock.now(Date.now());
+  }
+
+  /** Somebody knows what day it is, and the machine's clock agrees: budgets go on from there. */
+  async confirmDay(today: string): Promise<void> {
+    this.clock.confirmed(Date.now(), today);
+    this.store.log(`goes by ${new Date(this.accountTime).toISOString().slice(0, 10)}, as its owner says`);
+    await this.store.save();
+  }
+
   /** ε that was paid within the policy's period. */
   get spent(): Fraction {
-    const since = Date.now() - this.rules.days * DAY;
+    const since = this.accountTime - this.rules.days * DAY;
     const charges = this.store.record.charges.filter(({ time }) => time > since);
     return charges.reduce((sum, { epsilon }) => sum.plus(Fraction.written(epsilon)), new Fraction(0));
   }
@@ -94,7 +110,7 @@ export class TabDevice {
   private async answer(address: string, code: string, signal: AbortSignal): Promise<void> {
     const log = this.store.log;
     if (!(await navigator.storage.persist())) log("the browser may delete what is kept here when it needs room");
-    const device = await Device.of(this.store, this.rules, this.known, systemRandom, log);
+    const device = await Device.of(this.store, this.rules, this.known, systemRandom, log, this.clock);
     const http = new HttpTransport(address);
     while (!signal.aborted) await new Agent(device, this.store, http, address, code, Infinity, log, pinned(this.rules)).run(signal);
   }
