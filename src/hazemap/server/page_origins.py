@@ -13,7 +13,7 @@ from typing import Any
 from hazemap.server.device_endpoints import Header, Scope, Send, header, reply
 from hazemap.service.page_origins import checked_origins
 
-DEVICE_PATHS = ("/v1/challenge", "/v1/enrol", "/v1/tasks")
+DEVICE_PATHS = ("/v1/challenge", "/v1/enrol", "/v1/recipes", "/v1/tasks")
 PREFLIGHT: tuple[Header, ...] = (
     (b"access-control-allow-methods", b"GET, POST"),
     (b"access-control-allow-headers", b"authorization, content-type"),

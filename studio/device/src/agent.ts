@@ -9,6 +9,8 @@ import { readServerTask, type ServerTask } from "./server_task.js";
 
 /** Seconds. */
 const [ASK, LEAST, AGAIN, LONGEST, SWEEP, MOST_BACKOFF] = [30, 0.25, 0.5, 3_600, 3_600, 300];
+/** Seconds: an answer to a recipe goes out so long after the question, or a multiple of it, whatever its query took. */
+const HOLD = 4;
 /** The stage of a round whose reports go to other servers. */
 const ANNOUNCED = 0;
 
@@ -34,6 +36,7 @@ function sleep(seconds: number, signal: AbortSignal): Promise<void> {
  * if the server had no work for `idle` seconds after an answer.
  */
 export class Agent {
+  private signal: AbortSignal = new AbortController().signal;
   private failures = 0;
   private swept = -Infinity;
   private ended: string | null = null;
@@ -48,6 +51,7 @@ export class Agent {
 
   /** Returns when a campaign has nothing more to ask of this device, or `signal` says to stop. */
   async run(signal: AbortSignal): Promise<void> {
+    this.signal = signal;
     while (this.ended === null && !signal.aborted) {
       const wait = Math.min(await this.turn(), LONGEST);
       if (this.ended !== null) break;
@@ -89,7 +93,12 @@ export class Agent {
     if (found.status !== 200) throw new Unreachable(`the server gave no work, but HTTP ${found.status}`, found.wait);
     const work = readServerTask(found.content);
     if (work.stage === ANNOUNCED) return this.carried(work, now);
-    await this.send(work.session, await this.device.answer(work, now));
+    const logged = await this.device.logged(work);
+    if (logged) await this.device.recipes.log.read((path) => this.http.send("GET", path, null), logged.task, this.device.recipes.seen);
+    const begun = performance.now();
+    const answer = await this.device.answer(work, now);
+    if (answer.held) await sleep(HOLD - (((performance.now() - begun) / 1_000) % HOLD), this.signal);
+    await this.send(work.session, answer);
     return jittered(AGAIN);
   }
 

@@ -4,8 +4,9 @@ import { Refused } from "./errors.js";
 import type { Task } from "./task.js";
 
 /** What a campaign says first is what it may say: everything but the round and its question, with who carries its reports. */
-function said({ purpose, budget, cohort }: Task, carrier: TwoServers | null): string {
-  const terms = { budget: `${budget}`, purpose, cohort: { ...cohort, dropout: `${cohort.dropout}`, corrupt: `${cohort.corrupt}` } };
+function said({ purpose, budget, budgetDelta, asked, cohort }: Task, carrier: TwoServers | null): string {
+  const about = asked ? { analysis: asked.recipe.analysis, delta: `${budgetDelta}` } : {};
+  const terms = { ...about, budget: `${budget}`, purpose, cohort: { ...cohort, dropout: `${cohort.dropout}`, corrupt: `${cohort.corrupt}` } };
   return JSON.stringify(carrier ? { ...terms, carrier } : terms);
 }
 

@@ -42,7 +42,8 @@ export async function readCarriedRound(text: string): Promise<CarriedRound> {
   if (!/^[0-9a-f]{64}$/.test(batch)) throw new CodecError("a batch has 64 hexadecimal digits");
   const carrier = carrierOf(json["carrier"]);
   const digest = await sha256(ascii(text));
-  const task = taskOf(json["task"], digest);
+  const task = await taskOf(json["task"], digest);
+  if (task.asked) throw new Refused("this device answers recipes by secure sums alone");
   if (carrier.minimum > task.cohort.people) throw new CodecError("a batch is opened with more reports than people are asked");
   return { task, carrier, batch, begun: whole(json["begun"], "when the round began", 0, LATEST), digest };
 }
@@ -63,9 +64,9 @@ function carrierOf(json: Parameters<typeof typed>[0]): TwoServers {
 
 /** The one task of DAP that follows from a round: computed here, and taken from nobody. */
 export async function dapTask({ task, carrier, batch, begun, digest }: CarriedRound): Promise<DapTask> {
-  const { counts, price } = task;
-  if (counts.sensitivity !== 1) {
-    throw new Refused(`a report proves a single 1 in one place, but here a person may add ${counts.sensitivity}`);
+  const { size, sensitivity, price } = task;
+  if (sensitivity !== 1) {
+    throw new Refused(`a report proves a single 1 in one place, but here a person may add ${sensitivity}`);
   }
   let scale = new Fraction(1).over(price);
   if (scale.compare(LARGEST_SCALE) > 0) throw new Refused("this round's price is so low that its noise cannot be drawn");
@@ -80,7 +81,7 @@ export async function dapTask({ task, carrier, batch, begun, digest }: CarriedRo
     info: join(ascii("hazemap "), digest),
     leader: carrier.leader, helper: carrier.helper, minimum: carrier.minimum,
     precision: PRECISION, begins: Math.floor(begun / PRECISION), lasts: 2,
-    length: counts.size, chunk: shortestChunk(counts.size + 1), most: 1,
+    length: size, chunk: shortestChunk(size + 1), most: 1,
     scale, micro,
   };
   const id = await sha256(ascii("hazemap task of a campaign"), unhex(batch), uint32(0));

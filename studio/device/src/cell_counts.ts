@@ -27,11 +27,7 @@ export class CellCounts {
     readonly tree: CellTree, readonly cells: readonly bigint[],
     readonly rule: Rule, readonly most: number, readonly outside: Outside,
   ) {
-    if (!cells.every((cell) => cell === NOWHERE || tree.isCell(cell))) {
-      throw new CodecError(`the cells of a question have levels 0 to ${tree.depth} of its tree`);
-    }
     this.position = new Map(cells.map((cell, at) => [cell, at]));
-    if (this.position.size !== cells.length) throw new CodecError("a question lists a cell twice");
   }
 
   /** As the codec writes it; `Refused` for questions of other kinds. */
@@ -45,12 +41,10 @@ export class CellCounts {
     }
     const { most, nowhere } = fieldsOf(bound, rule, "most", "nowhere");
     if (nowhere !== "people" && typeof nowhere !== "boolean") throw new CodecError("'nowhere' is true, false or \"people\"");
-    const [partition, listed] = typed(cells, "the cells");
-    if (partition !== "Leaves") throw new Refused(`this device counts in listed cells, not in ${plain(partition)}`);
-    const leaves = fieldsOf(listed, "Leaves", "cells", "tree");
-    return new CellCounts(
-      treeOf(leaves["tree"]), wholes(leaves["cells"], "the cells"), rule, whole(most, "the most rows or cells", 1, MOST_VOTES), nowhere,
-    );
+    const [partition] = typed(cells, "the cells");
+    if (partition !== LISTED) throw new Refused(`this device counts in listed cells, not in ${plain(partition)}`);
+    const found = cellsOf(cells);
+    return new CellCounts(found.tree, found.cells, rule, whole(most, "the most rows or cells", 1, MOST_VOTES), nowhere);
   }
 
   get size(): number {
@@ -88,6 +82,20 @@ export class CellCounts {
     }
     return undefined;
   }
+}
+
+/** How the codec calls a list of cells. */
+export const LISTED = "Leaves";
+
+/** Listed cells of a tree, as the codec writes them; `Refused` for trees that this device does not know. */
+export function cellsOf(json: Json | undefined): { readonly tree: CellTree; readonly cells: readonly bigint[] } {
+  const leaves = fieldsOfType(json, LISTED, "the cells", "cells", "tree");
+  const [tree, cells] = [treeOf(leaves["tree"]), wholes(leaves["cells"], "the cells")];
+  if (!cells.every((cell) => cell === NOWHERE || tree.isCell(cell))) {
+    throw new CodecError(`the cells of a question have levels 0 to ${tree.depth} of its tree`);
+  }
+  if (new Set(cells).size !== cells.length) throw new CodecError("a question lists a cell twice");
+  return { tree, cells };
 }
 
 function treeOf(json: Json | undefined): CellTree {

@@ -11,6 +11,8 @@ import { CodecError, Refused } from "./errors.js";
 import { Fraction } from "./fraction.js";
 import { decode } from "./messages.js";
 import { checkPolicy, type Policy } from "./policy.js";
+import type { LoggedRound } from "./recipes/recipe_log.js";
+import { type RecipeParts, RecipeSide } from "./recipes/recipe_side.js";
 import { type DueReport, type KeysOf, RoundReports } from "./round_reports.js";
 import type { ServerTask } from "./server_task.js";
 import { sessionOf, type SessionParameters } from "./session_parameters.js";
@@ -21,7 +23,7 @@ const DAY = 86_400_000;
 const CLOCKS = 120_000;
 const GRACE = DAY;
 const LONGEST = 7 * DAY;
-const LAST_STAGE = 6;
+const [MASKED, LAST_STAGE] = [4, 6];
 /** What a device says in each stage, in the log's words. */
 const STAGES = [
   "", "keys", "choice of neighbours", "sealed shares", "masked counts", "assent to who is in the sum", "shares to open the sum",
@@ -33,6 +35,14 @@ export interface DeviceAnswer {
   readonly refusal: string | null;
   readonly campaign: string | null;
   readonly last: boolean;
+  /** Whether it goes out at a time that does not tell how long a query ran. */
+  readonly held?: boolean;
+}
+
+/** What a device may have besides: the clock of all devices of a page, and what recipes need. */
+export interface DeviceParts {
+  readonly clock?: AccountClock;
+  readonly recipes?: RecipeParts;
 }
 
 /** What a person's own log says, and no server is told. */
@@ -48,20 +58,34 @@ export type Log = (line: string) => void;
 export class Device {
   private last: Promise<unknown> = Promise.resolve();
   private readonly reports: RoundReports;
+  readonly recipes: RecipeSide;
 
   private constructor(
     private readonly identity: Identity, private readonly store: DeviceStore, private readonly policy: Policy,
     private readonly places: readonly Place[], private readonly random: RandomBytes, private readonly log: Log,
-    private readonly clock: AccountClock,
+    private readonly clock: AccountClock, recipes: RecipeParts | null,
   ) {
-    this.reports = new RoundReports(store, policy, places, random, log, clock);
+    this.recipes = new RecipeSide(store.record, policy, places, random, log, recipes);
+    this.reports = new RoundReports(store, policy, places, random, log, clock, this.recipes);
   }
 
-  /** `clock` is the one of all devices of a page, or a new one. */
   static async of(
-    store: DeviceStore, policy: Policy, places: readonly Place[], random: RandomBytes, log: Log, clock = new AccountClock(store.record),
+    store: DeviceStore, policy: Policy, places: readonly Place[], random: RandomBytes, log: Log, parts: DeviceParts = {},
   ): Promise<Device> {
-    return new Device(await Identity.of(unhex(store.record.identity)), store, policy, places, random, log, clock);
+    const clock = parts.clock ?? new AccountClock(store.record);
+    return new Device(await Identity.of(unhex(store.record.identity)), store, policy, places, random, log, clock, parts.recipes ?? null);
+  }
+
+  /** What the server's public log has to say of a recipe that would be answered now: read it before. */
+  async logged(work: ServerTask): Promise<LoggedRound | null> {
+    if (work.task === null || this.store.session(work.session) !== undefined) return null;
+    try {
+      const task = await readTask(work.task);
+      return task.asked && RecipeSide.logged(task);
+    } catch (error) {
+      if (error instanceof Refused || error instanceof CodecError) return null; // `answer` says what is wrong with it
+      throw error;
+    }
   }
 
   answer(work: ServerTask, now: number): Promise<DeviceAnswer> {
@@ -151,11 +175,12 @@ export class Device {
     const task = await readTask(work.task);
     checkPolicy(this.policy, task, message.terms);
     const agreed = newTerms(this.store.record, task);
-    checkSpending(this.store.record, this.policy, task, this.clock.now(now));
+    if (task.asked) await this.weighed(task, message.terms, now);
+    else await this.canPay(task, now);
     const charges: Charge[] = [];
     const state = await answer(null, work.message, this.owner(task, now, charges));
     if (agreed) this.store.record.campaigns.push(agreed);
-    this.log(`takes part in round ${task.round} of “${task.campaign}” (“${task.purpose}”), among ${message.terms.clients} people, at ε = ${task.price.toNumber()}`);
+    this.log(`takes part in round ${task.round} of “${task.campaign}” (“${task.purpose}”), among ${message.terms.clients} people, at ε = ${task.price.toNumber()}${task.asked ? `: the recipe ${task.asked.recipe.id} asks ${task.asked.recipe.query.text}` : ""}`);
     return this.kept(work, work.task, task, state, charges, now);
   }
 
@@ -175,7 +200,22 @@ export class Device {
     this.store.setSession(work.session, { task: text, until, state: writeState(state) });
     this.log(`has its ${STAGES[state.stage]} for round ${task.round} ready: ${state.reply.length} bytes`);
     await this.store.save();
-    return { reply: state.reply, refusal: null, campaign: task.campaign, last: state.stage === LAST_STAGE };
+    return { reply: state.reply, refusal: null, campaign: task.campaign, last: state.stage === LAST_STAGE, held: task.asked !== null && state.stage === MASKED };
+  }
+
+  private async canPay(task: Task, now: number): Promise<void> {
+    const time = this.clock.now(now);
+    checkSpending(this.store.record, this.policy, task, time);
+    await this.recipes.checkCampaign(task, time);
+  }
+
+  /** A recipe's round that the public log knows, and that may be answered and paid. */
+  private async weighed(task: Task, terms: SessionParameters, now: number): Promise<void> {
+    const { recipes } = this;
+    const seen = recipes.seen;
+    recipes.keepSeen();
+    recipes.log.check(RecipeSide.logged(task), seen);
+    await recipes.weighed(task, terms, this.clock.now(now));
   }
 
   private async refuse(work: ServerTask, reason: string): Promise<DeviceAnswer> {
@@ -195,12 +235,18 @@ export class Device {
 
   /** The masked vector's content; its charge is for the write that keeps it. */
   private async charged(task: Task, terms: SessionParameters, now: number, charges: Charge[]): Promise<Uint32Array> {
-    checkSpending(this.store.record, this.policy, task, this.clock.now(now));
+    const session = hex(await sessionOf(terms));
+    if (task.asked) {
+      const weighed = await this.recipes.weighed(task, terms, this.clock.now(now));
+      const { vector, charge } = this.recipes.answered(task, session, weighed, now, this.clock.charged(now));
+      charges.push(charge);
+      return vector;
+    }
+    await this.canPay(task, now);
     const key = await sha256(unhex(this.store.record.sampling), utf8(task.campaign));
-    const { sums, trouble } = checkedContribution(task.counts, this.places, key);
+    const { sums, trouble } = checkedContribution(task.counts!, this.places, key);
     if (trouble) this.log(`answers as if it had no rows: counting them failed (${trouble})`);
     const vector = noisy(sums, terms, this.random);
-    const session = hex(await sessionOf(terms));
     this.log(`pays ε = ${task.price.toNumber()} for round ${task.round}: its counts go out masked, with noise`);
     charges.push({
       campaign: task.campaign, round: task.round, session, epsilon: task.price.toString(), time: this.clock.charged(now),

@@ -7,6 +7,8 @@ export interface Charge {
   readonly session: string;
   readonly epsilon: string;
   readonly time: number;
+  /** Of a report to a recipe: its analysis, the fields that its query read, δ and ε₀ as fractions, and SHA-256 of the recipe. */
+  readonly recipe?: { readonly analysis: string; readonly fields: readonly string[]; readonly delta: string; readonly local: string; readonly digest: string };
 }
 
 /** A session that is open: its task, when it is over at the latest, and what the client remembers. */
@@ -41,6 +43,12 @@ export interface DeviceRecord {
   sessions: [string, OpenSession | null][];
   /** By batch; `null` stands for a round that was refused. Records of before there were reports have none. */
   reports?: [string, KeptReport | null][];
+  /** The policy for recipes that its owner accepted: the signed file. */
+  shipped?: string;
+  /** The last entry of its server's public log of recipes that it has seen. */
+  log?: { readonly entries: number; readonly digest: string };
+  /** When it was given its places, in milliseconds since 1970: events are not kept for ever. */
+  given?: number;
   /** The account's time when it was last looked at. Older records have none. */
   clock?: number;
 }

@@ -9,12 +9,21 @@ import { readRows } from "./device_rows.js";
 import { CodecError, InputError, Refused } from "./errors.js";
 import { checkedAddress, HttpTransport } from "./http_transport.js";
 import { DEFAULT_POLICY, pinned, readPolicy } from "./policy.js";
+import { quietSqlite } from "./recipes/open_sqlite.js";
+import type { OpenSqlite } from "./recipes/query_sandbox.js";
+import { acceptPolicy } from "./recipes/recipe_side.js";
 
-const USAGE = "node dist/main.js --server URL --code CODE --rows rows.json [--policy policy.json] [--file device.json] [--idle SECONDS]";
+const USAGE =
+  "node dist/main.js --server URL --code CODE --rows rows.json [--policy policy.json] [--file device.json] [--idle SECONDS] " +
+  "[--recipes signed-policy.json --key HEX]";
+
+/** SQLite, loaded when a recipe comes first. */
+let loaded: ReturnType<OpenSqlite> | null = null;
+const sqlite: OpenSqlite = () => (loaded ??= import("@sqlite.org/sqlite-wasm").then(({ default: init }) => quietSqlite(init)));
 
 async function main(): Promise<void> {
   const text = { type: "string" } as const;
-  const { values } = parseArgs({ options: { server: text, code: text, rows: text, policy: text, file: text, idle: text } });
+  const { values } = parseArgs({ options: { server: text, code: text, rows: text, policy: text, file: text, idle: text, recipes: text, key: text } });
   if (!values.server || !values.rows) throw new InputError(USAGE);
   const idle = values.idle === undefined ? Infinity : Number(values.idle);
   if (!(idle > 0)) throw new InputError("--idle is a number of seconds above 0");
@@ -26,8 +35,9 @@ async function main(): Promise<void> {
   for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => stop.abort());
   const file = DeviceFile.open(values.file ?? "device.json", systemRandom);
   try {
+    if (values.recipes) await acceptPolicy(file.record, readFileSync(values.recipes, "utf8"), values.key ?? "");
     await file.save();
-    const device = await Device.of(file, policy, rows, systemRandom, log);
+    const device = await Device.of(file, policy, rows, systemRandom, log, { recipes: { sqlite, given: Date.now() } });
     await new Agent(device, file, new HttpTransport(server), server, values.code ?? "", idle, log, pinned(policy)).run(stop.signal);
     if (!stop.signal.aborted) log("the campaign has ended for this device");
   } finally {

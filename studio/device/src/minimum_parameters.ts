@@ -12,8 +12,8 @@ export interface MinimumParameters {
   readonly modes: readonly Mode[];
 }
 
-/** `Refused`, with the reason, if the terms of a session fall short. */
-export function checkMinimum(least: MinimumParameters, terms: SessionParameters): void {
+/** `Refused`, with the reason, if the terms of a session fall short. No noise is needed where vectors are `randomised` reports. */
+export function checkMinimum(least: MinimumParameters, terms: SessionParameters, randomised = false): void {
   const { mode, clients, degree, threshold, survivors } = terms;
   if (!least.modes.includes(mode)) {
     throw new Refused(`this device takes no part in ${mode === MALICIOUS ? "malicious" : "semi-honest"} sessions`);
@@ -27,7 +27,7 @@ export function checkMinimum(least: MinimumParameters, terms: SessionParameters)
   const dropout = new Fraction(clients - survivors, clients);
   const reason = weakness(clients, degree, threshold, least.corrupt, dropout, mode);
   if (reason) throw new Refused(`${reason}, if ${least.corrupt} of the clients work with the server`);
-  if (terms.scale.numerator === 0n) throw new Refused("no noise is to be added, but what this device sends is not randomised");
+  if (terms.scale.numerator === 0n && !randomised) throw new Refused("no noise is to be added, but what this device sends is not randomised");
   let honest = survivors - floorOf(clients, least.corrupt);
   if (mode === MALICIOUS) honest = Math.min(honest, together(clients, degree, threshold, least.corrupt, dropout));
   if (terms.parties > honest) {

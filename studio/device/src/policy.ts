@@ -22,6 +22,9 @@ export interface Policy {
   readonly days: number;
   readonly longest: number;
   readonly modes: readonly Mode[];
+  /** The most ε₀ of one report to a recipe, against whoever sees it alone, and the most reports in so many `days`. */
+  readonly local: Fraction;
+  readonly reports: number;
   /** Servers that may carry reports: addresses that end in a slash, each with `#` and the SHA-256 of its key where that is pinned. */
   readonly aggregators: readonly string[];
 }
@@ -35,6 +38,8 @@ export const DEFAULT_POLICY: Policy = {
   days: 30,
   longest: 1 << 16,
   modes: [MALICIOUS],
+  local: new Fraction(8),
+  reports: 1_000,
   aggregators: [],
 };
 
@@ -61,11 +66,13 @@ function rule(name: string, value: Json): unknown {
     case "survivors":
     case "days":
     case "longest":
+    case "reports":
       if (typeof value !== "bigint" || value < 1n || value > 1n << 31n) throw new InputError(`${name} is a whole number of at least 1`);
       return Number(value);
     case "corrupt":
     case "campaign":
     case "period":
+    case "local":
       if (typeof value !== "string" && typeof value !== "bigint") throw new InputError(`${name} is a text such as "0.5" or "1/3"`);
       return Fraction.parse(`${value}`);
     case "modes":
@@ -102,19 +109,21 @@ function checkOrder(policy: Policy, task: Task): void {
   if (/[\p{C}\p{Zl}\p{Zp}]/u.test(task.campaign + task.purpose)) {
     throw new Refused("the campaign's name or purpose holds characters that cannot be printed");
   }
+  if (task.cohort.corrupt.compare(policy.corrupt) < 0) {
+    throw new Refused("the campaign assumes that fewer of the others work with the server than this device does");
+  }
+  if (task.asked) return; // what a recipe asks and costs is the shipped policy's to judge
   if (task.price.compare(task.budget) > 0) throw new Refused("this round costs more than its whole campaign");
   if (task.price.compare(policy.campaign) > 0) {
     throw new Refused(`this round costs ε = ${task.price.toNumber()}, but one campaign may cost ${policy.campaign.toNumber()} in all`);
-  }
-  if (task.cohort.corrupt.compare(policy.corrupt) < 0) {
-    throw new Refused("the campaign assumes that fewer of the others work with the server than this device does");
   }
 }
 
 /** `Refused` where this person does not answer this task in a session of these terms. */
 export function checkPolicy(policy: Policy, task: Task, terms: SessionParameters): void {
   checkOrder(policy, task);
-  checkMinimum(minimumOf(policy), terms);
+  checkMinimum(minimumOf(policy), terms, task.asked !== null);
+  if (task.asked) return checkTerms(task, terms);
   const digits = (number: bigint): number => number.toString(2).length;
   const levels = 2 + Math.max(0, digits(terms.scale.numerator) - digits(terms.scale.denominator) + 1);
   if ((2 * levels * terms.size) / terms.parties > MOST_POINTS) {
@@ -125,8 +134,8 @@ export function checkPolicy(policy: Policy, task: Task, terms: SessionParameters
 
 /** `Refused` where this person does not report to these servers, or not on these terms. */
 export function checkCarried(policy: Policy, { task, carrier }: CarriedRound): void {
-  if (task.counts.size > policy.longest) {
-    throw new Refused(`an answer would have ${task.counts.size} numbers, but at most ${policy.longest} are allowed`);
+  if (task.size > policy.longest) {
+    throw new Refused(`an answer would have ${task.size} numbers, but at most ${policy.longest} are allowed`);
   }
   checkOrder(policy, task);
   if (task.cohort.people < policy.people) {

@@ -5,7 +5,7 @@ import { Fraction } from "./fraction.js";
 const DIGITS = 64;
 
 /** A uniform number in [0, 1) of which as many binary digits are drawn as a comparison needs. */
-class LazyUniform {
+export class LazyUniform {
   private digits = 0;
   private value = 0n;
 

@@ -9,6 +9,7 @@ import type { DeviceStore } from "./device_store.js";
 import { Refused } from "./errors.js";
 import type { HpkeConfig } from "./hpke.js";
 import { checkCarried, type Policy } from "./policy.js";
+import type { RecipeSide } from "./recipes/recipe_side.js";
 import type { ServerTask } from "./server_task.js";
 import { checkSpending } from "./spending.js";
 
@@ -33,6 +34,7 @@ export class RoundReports {
   constructor(
     private readonly store: DeviceStore, private readonly policy: Policy, private readonly places: readonly Place[],
     private readonly random: RandomBytes, private readonly log: (line: string) => void, private readonly clock: AccountClock,
+    private readonly recipes: RecipeSide,
   ) {}
 
   async made(work: ServerTask, now: number, keysOf: KeysOf): Promise<DueReport> {
@@ -52,6 +54,7 @@ export class RoundReports {
     checkCarried(this.policy, round);
     const terms = newTerms(this.store.record, round.task, round.carrier);
     checkSpending(this.store.record, this.policy, round.task, this.clock.now(now));
+    await this.recipes.checkCampaign(round.task, this.clock.now(now));
     timeOf(task, now / 1_000);
     const report = await this.report(round, task, await keysOf(round), now);
     if (terms) this.store.record.campaigns.push(terms);
@@ -79,7 +82,7 @@ export class RoundReports {
   /** Nothing that could be refused is left: from here on there is a report, whatever the rows are. */
   private async report(round: CarriedRound, task: DapTask, keys: readonly [HpkeConfig, HpkeConfig], now: number): Promise<Bytes> {
     const key = await sha256(unhex(this.store.record.sampling), utf8(round.task.campaign));
-    const { sums, trouble } = checkedContribution(round.task.counts, this.places, key);
+    const { sums, trouble } = checkedContribution(round.task.counts!, this.places, key);
     if (trouble) this.log(`reports as if it had no rows: counting them failed (${trouble})`);
     const bits = Array.from(sums, (sum) => sum === 1);
     return makeReport(task, keys, bits, Math.floor(now / 1_000), this.random(REPORT_RANDOM));

@@ -5,6 +5,7 @@ import { floorOf, Fraction } from "./fraction.js";
 import { degreeAndThreshold, MOST_IN_A_SESSION, together } from "./graph_degree.js";
 import { isObject, type Json, parseJson, TASK } from "./json_text.js";
 import { modulusBits } from "./noise_modulus.js";
+import { type AskedRecipe, asksRecipe, checkSum, readAskedRecipe, readPrice } from "./recipes/recipe_task.js";
 import { encodeParameters, LARGEST_SCALE, MALICIOUS, type Mode, SEMI_HONEST, type SessionParameters } from "./session_parameters.js";
 import { fieldsOf, fieldsOfType, fraction, textOf, typed, whole } from "./typed_json.js";
 import { equal } from "./bytes.js";
@@ -27,10 +28,16 @@ export interface Task {
   readonly campaign: string;
   readonly purpose: string;
   readonly round: number;
-  readonly counts: CellCounts;
-  /** ε of this round, and of the whole campaign. */
+  /** What is asked: counts of places in cells, or a recipe. */
+  readonly counts: CellCounts | null;
+  readonly asked: AskedRecipe | null;
+  /** How many numbers an answer has, and how far one person can move their sums: Δ₁. */
+  readonly size: number;
+  readonly sensitivity: number;
+  /** ε of this round, and of the whole campaign. Recipes cost a δ as well. */
   readonly price: Fraction;
   readonly budget: Fraction;
+  readonly budgetDelta: Fraction;
   readonly cohort: Cohort;
   /** SHA-256 of the text: what a session is bound to. */
   readonly digest: Bytes;
@@ -43,27 +50,28 @@ export async function readTask(text: string): Promise<Task> {
 }
 
 /** The task in JSON of which `digest` names the text. Errors as for `readTask`. */
-export function taskOf(json: Json | undefined, digest: Bytes): Task {
+export async function taskOf(json: Json | undefined, digest: Bytes): Promise<Task> {
   const [type, value] = typed(json, "a task");
   if (type !== "Task") throw new CodecError("this is no task");
-  if (isObject(value) && "randomiser" in value) throw new Refused("this device adds noise in shares: it randomises no reports");
-  const task = fieldsOf(value, "a task", ...FIELDS);
+  const randomised = isObject(value) && Object.hasOwn(value, "randomiser");
+  const task = fieldsOf(value, "a task", ...FIELDS, ...(randomised ? ["randomiser"] : []));
   const question = fieldsOfQuestion(task["question"]);
-  const [price, budget] = [epsilon(task["price"], "the price"), epsilon(task["budget"], "the budget")];
   const share = fraction(question["share"], "the share");
-  if (price.compare(budget.times(share)) !== 0) throw new CodecError(`this task costs ${price}, which is not its share of ${budget}`);
-  const campaign = textOf(task["campaign"], "the campaign's name");
+  const [campaign, purpose] = [textOf(task["campaign"], "the campaign's name"), textOf(task["purpose"], "the purpose")];
   if (!campaign) throw new CodecError("a task names its campaign");
-  return {
-    campaign,
-    purpose: textOf(task["purpose"], "the purpose"),
-    round: whole(task["round"], "the round", 1),
-    counts: CellCounts.read(question["encoder"]),
-    price,
-    budget,
-    cohort: cohort(task["cohort"]),
-    digest,
-  };
+  const about = { campaign, purpose, round: whole(task["round"], "the round", 1), cohort: cohort(task["cohort"]), digest };
+  if (asksRecipe(question["encoder"])) {
+    if (share.numerator <= 0n || share.compare(new Fraction(1)) > 0) throw new CodecError("a share is above 0, and at most 1");
+    const [price, budget] = [readPrice(task["price"], "the price"), readPrice(task["budget"], "the budget")];
+    const asked = await readAskedRecipe(question["encoder"], task["randomiser"], purpose, share, price, budget);
+    const { size } = asked.recipe;
+    return { ...about, counts: null, asked, size, sensitivity: 1, price: price[0], budget: budget[0], budgetDelta: budget[1] };
+  }
+  if (randomised) throw new Refused("this device adds noise in shares: of counts it randomises no reports");
+  const [price, budget] = [epsilon(task["price"], "the price"), epsilon(task["budget"], "the budget")];
+  if (price.compare(budget.times(share)) !== 0) throw new CodecError(`this task costs ${price}, which is not its share of ${budget}`);
+  const counts = CellCounts.read(question["encoder"]);
+  return { ...about, counts, asked: null, size: counts.size, sensitivity: counts.sensitivity, price, budget, budgetDelta: new Fraction(0) };
 }
 
 function fieldsOfQuestion(json: Json | undefined) {
@@ -108,7 +116,7 @@ export const survivorsOf = ({ dropout }: Cohort, clients: number): number => cli
 
 /** The one set of terms that a task allows among so many clients, but for what is the server's to choose. */
 export function termsOf(task: Task, clients: number, chosen: Pick<SessionParameters, "nonce" | "roster" | "graph">): SessionParameters {
-  const { cohort, counts } = task;
+  const { cohort, size, sensitivity } = task;
   if (clients > cohort.shard) throw new Refused(`a shard of ${clients} people was formed, but the task says at most ${cohort.shard}`);
   if (clients > MOST_IN_A_SESSION) throw new Refused(`a shard has at most ${MOST_IN_A_SESSION} people, not ${clients}`);
   const [degree, threshold] = degreeAndThreshold(clients, cohort.corrupt, cohort.dropout, cohort.mode);
@@ -118,11 +126,12 @@ export function termsOf(task: Task, clients: number, chosen: Pick<SessionParamet
     parties = Math.min(parties, together(clients, degree, threshold, cohort.corrupt, cohort.dropout));
   }
   if (parties < 1) throw new Refused(`in a shard of ${clients} people nobody's noise would be certain to be there`);
-  const scale = new Fraction(counts.sensitivity).over(task.price);
+  if (task.asked) checkSum(task.asked, survivors, parties);
+  const scale = task.asked ? new Fraction(0) : new Fraction(sensitivity).over(task.price);
   if (scale.compare(LARGEST_SCALE) > 0) throw new Refused("the scale of the noise is above 2^50");
-  const bits = modulusBits(scale, parties, clients, counts.sensitivity, counts.size);
+  const bits = task.asked ? clients.toString(2).length + 1 : modulusBits(scale, parties, clients, sensitivity, size);
   return {
-    mode: cohort.mode, task: task.digest, clients, degree, threshold, survivors, size: counts.size, bits, scale, parties,
+    mode: cohort.mode, task: task.digest, clients, degree, threshold, survivors, size, bits, scale, parties,
     nonce: chosen.nonce, roster: chosen.roster, graph: chosen.graph,
   };
 }

@@ -18,6 +18,9 @@ export class DevicePage {
   private readonly lon = h("input", { inputmode: "decimal" });
   private readonly lat = h("input", { inputmode: "decimal" });
   private readonly rules = Object.fromEntries(RULES.map(({ name }) => [name, h("input", {})])) as Record<Rule["name"], HTMLInputElement>;
+  private readonly policyFile = h("input", { type: "file", accept: ".json,application/json" });
+  private readonly policyKey = h("input", { autocomplete: "off", spellcheck: "false" });
+  private readonly shipped = h("p", { class: "shipped" });
   private readonly day = h("input", { autocomplete: "off", placeholder: "2026-11-23" });
   private readonly behind = h("div", { class: "behind", hidden: true });
   private readonly places = h("p", { class: "places" });
@@ -36,7 +39,8 @@ export class DevicePage {
     this.code.value = link.get("code") ?? "";
     [this.lon.value, this.lat.value] = [lon ?? "", lat ?? ""];
     this.file.addEventListener("change", () => void this.doing(() => this.chosen()));
-    this.settings.append(h("legend", { class: "hidden" }, "Settings"), this.placesPart(), this.rulesPart(), this.serverPart());
+    this.policyFile.addEventListener("change", () => void this.doing(() => this.accepted()));
+    this.settings.append(h("legend", { class: "hidden" }, "Settings"), this.placesPart(), this.rulesPart(), this.recipesPart(), this.serverPart());
     this.root.append(h("main", {}, h("h1", {}, "A device in this tab"), this.introduction(), this.answeringPart(), this.settings, this.logPart()));
     device.store.lines.forEach((line) => this.lines.append(lineOf(line)));
     device.store.heard = () => {
@@ -90,6 +94,23 @@ export class DevicePage {
       field("day", "Today's date, if you want those days to count", this.day),
       h("button", { type: "button", onclick: () => void this.doing(() => this.device.confirmDay(this.day.value)) }, "It is that day"),
     );
+  }
+
+  private recipesPart(): HTMLElement {
+    return section("recipes", "Recipes, if you want to answer them",
+      h("p", {}, "A recipe asks a question in SQL of your places. Your answer is one of the bins that it names, randomised here before it is masked and ",
+        "added to those of others. A signed policy says which questions may be asked, and what they may cost you. Without one, none is answered."),
+      this.shipped,
+      h("div", { class: "fields" },
+        field("policy-key", "The key that the policy is to be signed by", this.policyKey, "64 hexadecimal digits, from whoever ships the policy. Later ones need no key again."),
+        field("policy-file", "The signed policy", this.policyFile, "A file that `hazemap policy sign` made.")));
+  }
+
+  private async accepted(): Promise<void> {
+    const file = this.policyFile.files?.[0];
+    if (!file) return;
+    this.policyFile.value = "";
+    await this.device.acceptPolicy(await file.text(), this.policyKey.value);
   }
 
   private serverPart(): HTMLElement {
@@ -164,6 +185,10 @@ export class DevicePage {
     const loose = looser(policy).map(({ label }) => label.toLowerCase());
     this.warning.hidden = !loose.length;
     this.warning.textContent = loose.length ? `Looser than hazemap's own rules: ${loose.join("; ")}.` : "";
+    const { shipped } = device;
+    this.shipped.textContent = shipped
+      ? `Goes by the policy ${shipped.name}, version ${shipped.version}: ${[...shipped.analyses.values()].map(({ name, purpose }) => `${name} (${purpose})`).join("; ")}.`
+      : "No policy is accepted: no recipe is answered.";
     this.enrolled.textContent = record.name ? `Enrolled at ${record.server} as ${record.name}.` : "Not enrolled.";
     this.showDay();
     const paid = `${device.spent.toNumber()} of ε = ${policy.period.toNumber()} paid in ${policy.days} days.`;

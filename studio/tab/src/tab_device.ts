@@ -6,10 +6,14 @@ import { Device } from "../../device/src/device.js";
 import { CodecError, InputError, Refused } from "../../device/src/errors.js";
 import { Fraction } from "../../device/src/fraction.js";
 import { checkedAddress, HttpTransport } from "../../device/src/http_transport.js";
+import { RecipeLog } from "../../device/src/recipes/recipe_log.js";
+import { acceptPolicy } from "../../device/src/recipes/recipe_side.js";
+import { readSignedPolicy, type ShippedPolicy } from "../../device/src/recipes/shipped_policy.js";
 import { DEFAULT_POLICY, pinned, type Policy, readPolicy } from "../../device/src/policy.js";
 import { readPlaces, writtenPlaces } from "./kept_places.js";
 import { SealedDatabase } from "./sealed_database.js";
 import { bindTo } from "./server_bond.js";
+import { tabSqlite } from "./tab_sqlite.js";
 import { TabStore } from "./tab_store.js";
 
 const [PLACES, POLICY] = ["places", "policy"];
@@ -18,6 +22,8 @@ const DAY = 86_400_000;
 /** The device of a browser profile: what it keeps, and whether it answers. */
 export class TabDevice {
   private readonly clock: AccountClock;
+  private readonly log = new RecipeLog();
+  private shippedPolicy: ShippedPolicy | null = null;
   private running: { stop: AbortController; ended: Promise<void> } | null = null;
 
   private constructor(
@@ -33,6 +39,7 @@ export class TabDevice {
     const [places, policy] = [await database.get(PLACES), await database.get(POLICY)];
     const rules = policy ? readPolicy(new TextDecoder().decode(policy)) : DEFAULT_POLICY;
     const found = new TabDevice(database, store, places ? readPlaces(places) : [], rules);
+    if (store.record.shipped !== undefined) found.shippedPolicy = (await readSignedPolicy(store.record.shipped)).policy;
     const reports = (store.record.reports ?? []).filter(([, kept]) => kept?.report).length;
     const open = reports + store.record.sessions.filter(([, session]) => session !== null).length;
     store.log(open ? `this page was opened; ${open} answers were under way when it was closed` : "this page was opened");
@@ -46,6 +53,18 @@ export class TabDevice {
 
   get policy(): Policy {
     return this.rules;
+  }
+
+  /** The policy for recipes that its owner has accepted. */
+  get shipped(): ShippedPolicy | null {
+    return this.shippedPolicy;
+  }
+
+  /** Take a signed policy for recipes; the first one with the key that it is to be signed by. */
+  async acceptPolicy(text: string, key: string): Promise<void> {
+    this.shippedPolicy = await acceptPolicy(this.store.record, text, key);
+    this.store.log(`accepts the policy ${this.shippedPolicy.name}, version ${this.shippedPolicy.version}, for recipes`);
+    await this.store.save();
   }
 
   get answering(): boolean {
@@ -74,6 +93,7 @@ export class TabDevice {
   async keepPlaces(places: readonly Place[], from: string): Promise<void> {
     await this.database.put(PLACES, writtenPlaces(places));
     this.known = places;
+    this.store.record.given = Date.now();
     this.store.log(places.length ? `keeps ${places.length} places ${from}` : `forgets its places ${from}`);
   }
 
@@ -110,7 +130,9 @@ export class TabDevice {
   private async answer(address: string, code: string, signal: AbortSignal): Promise<void> {
     const log = this.store.log;
     if (!(await navigator.storage.persist())) log("the browser may delete what is kept here when it needs room");
-    const device = await Device.of(this.store, this.rules, this.known, systemRandom, log, this.clock);
+    const device = await Device.of(this.store, this.rules, this.known, systemRandom, log, {
+      clock: this.clock, recipes: { sqlite: tabSqlite, given: (this.store.record.given ??= Date.now()), log: this.log },
+    });
     const http = new HttpTransport(address);
     while (!signal.aborted) await new Agent(device, this.store, http, address, code, Infinity, log, pinned(this.rules)).run(signal);
   }

@@ -49,7 +49,7 @@ test("a hundred thousand points lie in the cells of the vectors, about pentagons
 test("rows become counts of hexagons as in the vectors", async () => {
   for (const { task: text, rows, sampling, contribution } of tasks) {
     const task = await readTask(text);
-    const sums = task.counts.contribution(rows, await sha256(unhex(sampling), utf8(task.campaign)));
+    const sums = task.counts!.contribution(rows, await sha256(unhex(sampling), utf8(task.campaign)));
     assert.deepEqual([...sums.entries()].filter(([, sum]) => sum), contribution, task.campaign);
   }
 });

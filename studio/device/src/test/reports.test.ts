@@ -82,7 +82,7 @@ test("announcements become the tasks and the reports of the vectors, byte by byt
     const task = await dapTask(round);
     assert.deepEqual([hex(round.digest), hex(task.id), hex(task.configuration)], [each.digest, each.task, each.configuration]);
     const key = await sha256(unhex(each.sampling), utf8(round.task.campaign));
-    const bits = [...round.task.counts.contribution(each.rows, key)].map((sum) => sum === 1);
+    const bits = [...round.task.counts!.contribution(each.rows, key)].map((sum) => sum === 1);
     assert.equal(bits.map(Number).join(""), each.bits);
     assert.equal(hex(await makeReport(task, keysOf(at), bits, each.seconds, unhex(each.random))), each.report);
     const late = each.seconds + 14 * 86_400;

@@ -37,7 +37,7 @@ test("terms follow from tasks, and rows become sums, as in the vectors", async (
     const [task, terms] = [await readTask(text), decodeParameters(unhex(bytes))];
     checkTerms(task, terms);
     const key = await sha256(unhex(sampling), utf8(task.campaign));
-    const sums = task.counts.contribution(rows, key);
+    const sums = task.counts!.contribution(rows, key);
     assert.deepEqual([...sums.entries()].filter(([, sum]) => sum), contribution);
   }
 });
@@ -112,8 +112,8 @@ test("questions of other kinds are refused in words, and what is no task is no t
 
 test("the golden task of the codec is read", async () => {
   const task = await readTask(JSON.stringify(vectors("codec/task")));
-  assert.equal(task.counts.size, 5);
-  assert.equal(task.counts.sensitivity, 3);
+  assert.equal(task.counts!.size, 5);
+  assert.equal(task.counts!.sensitivity, 3);
   assert.equal(task.cohort.shard, 1_000);
   assert.equal(hex(await sha256(ascii("a"))).length, 64);
 });

@@ -1,0 +1,77 @@
+import type { RandomBytes } from "../bytes.js";
+import type { Place } from "../cell_counts.js";
+import type { Cell } from "./features.js";
+import { type AdmittedQuery, type EventSource, type QueryOutcome, QuerySandbox } from "./query_sandbox.js";
+import { report, uniform } from "./randomiser.js";
+import { matchingBins, type Recipe } from "./recipe.js";
+import type { AskedRecipe } from "./recipe_task.js";
+import type { AnalysisBudget, ShippedPolicy } from "./shipped_policy.js";
+import { Refused } from "../errors.js";
+import type { Sqlite3Static } from "@sqlite.org/sqlite-wasm";
+
+const DAY = 86_400_000;
+/** The stream of a device's places: the only one that has events here. */
+const PLACES = "places";
+
+/** A person's places as a stream of events, until `keep` days after they were given to the device. */
+export function placesAsEvents(places: readonly Place[], given: number, policy: ShippedPolicy, now: number): EventSource {
+  const keep = policy.streams.find(({ name }) => name === PLACES)?.keep ?? 0;
+  const there = given + keep * DAY > now ? places : [];
+  return (stream, fields) => {
+    if (stream !== PLACES) return [];
+    return there.map(({ lon, lat }) => {
+      const known: Readonly<Record<string, Cell>> = { lon, lat, weight: 1, time: null, mark: null };
+      return fields.map((name) => (Object.hasOwn(known, name) ? known[name]! : null));
+    });
+  };
+}
+
+function sandboxOf(sqlite: Sqlite3Static, recipe: Recipe, policy: ShippedPolicy): [QuerySandbox, AnalysisBudget] {
+  const analysis = policy.analyses.get(recipe.analysis);
+  if (!analysis) throw new Refused(`this device knows no analysis ${recipe.analysis}`);
+  return [new QuerySandbox(sqlite, policy.streams, analysis.queries), analysis];
+}
+
+/** The recipe's query, if its analysis admits it; `Refused` says why not. */
+export function admitted(sqlite: Sqlite3Static, recipe: Recipe, policy: ShippedPolicy): AdmittedQuery {
+  const [sandbox] = sandboxOf(sqlite, recipe, policy);
+  const found = sandbox.admit(recipe.query);
+  if (found.columns !== recipe.columns) {
+    throw new Refused(`the query gives rows of ${found.columns} columns, but the features of ${recipe.id} read ${recipe.columns}`);
+  }
+  return found;
+}
+
+/**
+ * What a device says, randomised, 1s and 0s: the bin of one matching row drawn uniformly, or of none, whatever goes wrong.
+ * From here on there is an answer, for silence would tell. The query runs for who is not in the recipe's cohort, too.
+ */
+export function answered(
+  sqlite: Sqlite3Static, { recipe, law }: AskedRecipe, query: AdmittedQuery, policy: ShippedPolicy, source: EventSource, random: RandomBytes,
+): Uint32Array {
+  return report(law, random, reportedBin(sqlite, recipe, query, policy, source, random), recipe.size);
+}
+
+export function reportedBin(
+  sqlite: Sqlite3Static, recipe: Recipe, query: AdmittedQuery, policy: ShippedPolicy, source: EventSource, random: RandomBytes,
+): number {
+  let found: number[] = [];
+  try {
+    const [sandbox, analysis] = sandboxOf(sqlite, recipe, policy);
+    const outcome: QueryOutcome = sandbox.run(query, source);
+    const bins = matchingBins(recipe, outcome.rows);
+    const latest = (field: string): Cell => {
+      const [stream, name] = field.split(".") as [string, string];
+      return source(stream, [name]).at(-1)?.[0] ?? null;
+    };
+    const inCohort = [...recipe.cohort].every(([name, values]) => {
+      const value = latest(analysis.cohortFields.get(name)!);
+      return typeof value === "string" && values.includes(value);
+    });
+    found = inCohort ? bins : [];
+  } catch {
+    found = []; // whatever it is, it may hold what an event says
+  }
+  if (found.length) return found[uniform(random, found.length)]!;
+  return recipe.noneBin ? recipe.bins : uniform(random, recipe.bins);
+}
