@@ -1,7 +1,7 @@
 """Vectors of recipes: which a device answers, what their queries touch, and into which bins somebody's places fall.
 
-`python -m tests.device.recipe_vectors` writes `tests/vectors/device/recipes.json`; a test compares it with what the code
-says. A slow test makes many more from another seed: recipes that a hostile server might send, and queries of a grammar.
+`python -m tests.device.recipe_vectors` writes `tests/vectors/device/recipes.json`; a test compares it with what the
+code says. A slow test makes many more from another seed: recipes that a hostile server might send, and queries.
 """
 
 import copy
@@ -25,7 +25,7 @@ from hazemap.device.recipe_account import reasons_against
 from hazemap.device.recipe_check import admit, sum_price
 from hazemap.device.report_request import ReportRequest
 from hazemap.device.server_task import task_of
-from hazemap.errors import HazemapError, Refused
+from hazemap.errors import HazemapError
 from hazemap.privacy.budget import ApproxDP
 from hazemap.privacy.local_randomisers import Asymmetric, Symmetric, UnaryEncoding
 from hazemap.protocols.secure_aggregation.signing_identities import Identity
@@ -141,7 +141,7 @@ def recipes() -> Iterator[tuple[str, Recipe, dict[str, Any]]]:
     cells = Feature("cell", MapCells(Leaves(hexagons, hexagons.root)))
     lons = Feature("lon", NumericEdges((13.2, 13.3, 13.4, 13.5)))
     both, counted = "SELECT lon, lat FROM places", Feature("n", Categories((0, 1, 25, 1 << 40)))
-    words = Feature("word", PrefixTree(("", ), ("so", "bé")))
+    words = Feature("word", PrefixTree(("",), ("so", "bé")))
     letters = Feature("word", StringPrefixes(("so", "b"), "abé", 2))
     yield "squares", recipe(both, squares), {}
     yield "hexagons", recipe(both, cells), {}
@@ -156,7 +156,11 @@ def recipes() -> Iterator[tuple[str, Recipe, dict[str, Any]]]:
     yield "parameters", recipe("SELECT lon FROM places WHERE lat < :n", lons, parameters=(Parameter("n", 52.55),)), {}
     yield "listed", recipe(LISTED.text, lons, analysis="listed", parameters=LISTED.parameters), {}
     yield "not listed", recipe(LISTED.text + " ", lons, analysis="listed", parameters=LISTED.parameters), {}
-    yield "listed, of another type", recipe(LISTED.text, lons, analysis="listed", parameters=(Parameter("south", 52),)), {}
+    yield (
+        "listed, of another type",
+        recipe(LISTED.text, lons, analysis="listed", parameters=(Parameter("south", 52),)),
+        {},
+    )
     made = {"analysis": "templates", "parameters": (Parameter("east", 13.4), Parameter("north", 52.6))}
     yield "a template", recipe(TEMPLATE.text, counted, lons, **made), {}
     outside = {**made, "parameters": (Parameter("east", 14.5), Parameter("north", 52.6))}
@@ -164,7 +168,11 @@ def recipes() -> Iterator[tuple[str, Recipe, dict[str, Any]]]:
     asked = (CohortField("locale", ("en", "dé")),)
     yield "a cohort", recipe(both, squares, cohort=asked), {}
     yield "an unknown cohort", recipe(both, squares, cohort=(CohortField("town", ("x",)),)), {}
-    yield "coins", recipe(both, squares, randomiser=UnaryEncoding(Fraction(3, 5), Fraction(1, 10)), local_epsilon=Fraction(4)), {}
+    yield (
+        "coins",
+        recipe(both, squares, randomiser=UnaryEncoding(Fraction(3, 5), Fraction(1, 10)), local_epsilon=Fraction(4)),
+        {},
+    )
     yield "symmetric", recipe(both, squares), {"randomiser": Symmetric(Fraction(3, 2))}
     yield "quieter", recipe(both, squares), {"randomiser": Asymmetric(Fraction(2))}
     yield "an unknown analysis", recipe(both, squares, analysis="country"), {}
@@ -172,7 +180,11 @@ def recipes() -> Iterator[tuple[str, Recipe, dict[str, Any]]]:
     yield "two servers", recipe(both, squares, carrier=Carrier.TWO_SERVERS), {}
     yield "too cheap", recipe(both, squares, epsilon=Fraction(1, 10)), {}
     yield "too few people", recipe(both, squares), {"people": 300}
-    yield "fewer than the analysis lets be summed", recipe(both, squares, minimum_cohort=100, epsilon=Fraction(1)), {"people": 180}
+    yield (
+        "fewer than the analysis lets be summed",
+        recipe(both, squares, minimum_cohort=100, epsilon=Fraction(1)),
+        {"people": 180},
+    )
     yield "too loud", recipe(both, squares, local_epsilon=Fraction(9, 2), epsilon=Fraction(1)), {}
     yield "dearer than the analysis", recipe(both, squares, epsilon=Fraction(3, 2)), {}
     yield "a larger δ", recipe(both, squares, delta=6 * TINY), {}
@@ -228,11 +240,12 @@ def tasks() -> list[dict[str, Any]]:
 
 
 HOSTILE: tuple[Any, ...] = (
-    *(0, 1, -1, 2, 1.0, -0.0, 1e300, 1 << 63, 1 << 70, "", " ", "x", "SELECT", "é", "\u0301", "\x00", "a\u200bb", None, True),
-    *([], {}, [1], {"fraction": "1/2"}, {"fraction": "2/4"}, {"fraction": "0"}, {"fraction": "-1"}, {"fraction": "1/1000000"}),
+    *(0, 1, -1, 2, 52, 1.0, -0.0, 13.5, 1e300, 1 << 63, 1 << 70, None, True, [], {}, [1]),
+    *("", " ", "x", "SELECT", "é", "\u0301", "\x00", "a\u200bb", "13.5", "places.lon", "lower", "(other)", "rowid"),
+    *("SELECT lon FROM places", "SELECT lat, lon FROM places -- x"),
+    *({"fraction": each} for each in ("1/2", "2/4", "0", "-1", "1/1000000")),
     *({"NoMatch": "none"}, {"Carrier": "secure sums"}, {"Mode": 1}, {"Asymmetric": {"epsilon": {"fraction": "3"}}}),
-    *("places.lon", "lower", "(other)", "SELECT lon FROM places", "SELECT lat, lon FROM places -- x", "rowid", "13.5", 13.5, 52),
-)  # fmt: skip
+)
 
 
 def hostile(seed: int, number: int) -> list[dict[str, Any]]:
@@ -273,16 +286,36 @@ def _change(task: Any, chance: random.Random) -> None:
 
 
 ASKED = (
-    *("SELECT ngram FROM keyboard", "select KEYBOARD.ngram from Keyboard", "SELECT count(*) FROM keyboard", "SELECT 1"),
-    *("SELECT secret FROM keyboard", "SELECT * FROM keyboard", "SELECT rowid FROM keyboard", "SELECT pin FROM vault"),
-    *("SELECT count(*) FROM vault", "SELECT age FROM profile, vault", "SELECT age FROM profile WHERE city = 'x'"),
-    *("SELECT age FROM profile NATURAL JOIN keyboard", "SELECT age FROM profile JOIN keyboard USING (time)"),
-    *("SELECT p.age, k.speed FROM profile p JOIN keyboard k ON p.age = k.time", "SELECT age FROM profile -- all"),
-    *("SELECT age FROM profile /* all */", "SELECT age FROM profile; SELECT 1", 'SELECT "age" FROM profile'),
-    *("SELECT [age] FROM profile", "SELECT `age` FROM profile", "SELECT 'age' FROM profile", "SELECT age FROM profile'"),
-    *("SELECT random() FROM profile", "SELECT age, current_date FROM profile", "SELECT age FROM profile, sqlite_master"),
-    *("SELECT age FROM profile, pragma_table_list", "SELECT value FROM profile, json_each('[1]')", "VALUES (1)"),
-    *("WITH a AS (SELECT age FROM profile) SELECT a.age FROM a, a b", "WITH vault AS (SELECT age FROM profile) SELECT * FROM vault"),
+    "SELECT ngram FROM keyboard",
+    "select KEYBOARD.ngram from Keyboard",
+    "SELECT count(*) FROM keyboard",
+    "SELECT 1",
+    "SELECT secret FROM keyboard",
+    "SELECT * FROM keyboard",
+    "SELECT rowid FROM keyboard",
+    "SELECT pin FROM vault",
+    "SELECT count(*) FROM vault",
+    "SELECT age FROM profile, vault",
+    "SELECT age FROM profile WHERE city = 'x'",
+    "SELECT age FROM profile NATURAL JOIN keyboard",
+    "SELECT age FROM profile JOIN keyboard USING (time)",
+    "SELECT p.age, k.speed FROM profile p JOIN keyboard k ON p.age = k.time",
+    "SELECT age FROM profile -- all",
+    "SELECT age FROM profile /* all */",
+    "SELECT age FROM profile; SELECT 1",
+    'SELECT "age" FROM profile',
+    "SELECT [age] FROM profile",
+    "SELECT `age` FROM profile",
+    "SELECT 'age' FROM profile",
+    "SELECT age FROM profile'",
+    "SELECT random() FROM profile",
+    "SELECT age, current_date FROM profile",
+    "SELECT age FROM profile, sqlite_master",
+    "SELECT age FROM profile, pragma_table_list",
+    "SELECT value FROM profile, json_each('[1]')",
+    "VALUES (1)",
+    "WITH a AS (SELECT age FROM profile) SELECT a.age FROM a, a b",
+    "WITH vault AS (SELECT age FROM profile) SELECT * FROM vault",
     "WITH RECURSIVE a(x) AS (SELECT age FROM profile UNION SELECT x + 1 FROM a) SELECT x FROM a",
     "SELECT lower(ngram), rank() OVER (ORDER BY speed) FROM keyboard GROUP BY ngram HAVING count(*) > 1 LIMIT 3",
     "SELECT (SELECT max(time) FROM keyboard) - age FROM profile WHERE EXISTS (SELECT 1 FROM keyboard)",
@@ -290,7 +323,7 @@ ASKED = (
     "SELECT ngram FROM keyboard WHERE ngram GLOB 'a*' OR length(ngram) > :least",
     "SELECT age FROM profile UNION SELECT time FROM keyboard ORDER BY 1",
     "SELECT age FROM main.profile INDEXED BY sqlite_autoindex",
-)  # fmt: skip
+)
 """Queries over the streams of the grammar that every SQLite takes alike."""
 
 
@@ -321,7 +354,9 @@ def prices() -> list[dict[str, str | int]]:
         for honest in (60, 700, 5_000):
             price = price_of_sum(law, honest, TINY)
             fields = json.loads(dumps(law))
-            found.append({"law": fields, "kind": task, "honest": honest, "delta": str(TINY), "epsilon": str(price.epsilon)})
+            found.append(
+                {"law": fields, "kind": task, "honest": honest, "delta": str(TINY), "epsilon": str(price.epsilon)}
+            )
     return found
 
 
@@ -329,10 +364,20 @@ def log_lines(text: str) -> list[str]:
     """A public log of three entries, of which the second is a round of this task."""
     task, lines, previous = task_of(text), [], bytes(32).hex()
     asked = task.recipe
-    about = {"name": asked.id, "version": asked.version, "sha256": asked.digest, "study": task.campaign, "round": task.round}
+    about = {
+        "name": asked.id,
+        "version": asked.version,
+        "sha256": asked.digest,
+        "study": task.campaign,
+        "round": task.round,
+    }
     for seq, kind in enumerate(("policy", "recipe", "stop"), 1):
         fields = {"seq": seq, "time": "2026-05-01T12:00:00+00:00", "kind": kind, **about}
-        fields |= {"people": task.cohort.people, "task": task.digest.hex() if kind == "recipe" else "", "previous": previous}
+        fields |= {
+            "people": task.cohort.people,
+            "task": task.digest.hex() if kind == "recipe" else "",
+            "previous": previous,
+        }
         fields |= {"study": "éther"} if kind == "stop" else {}
         previous = FORMAT.digest(FORMAT.text(fields)).hex()
         lines.append(json.dumps({**fields, "digest": previous}, separators=(",", ":")))
@@ -354,7 +399,9 @@ def cases(tasks_: list[dict[str, Any]], texts: Iterable[str]) -> dict[str, list[
         "tasks": tasks_,
         "queries": queries(texts),
         "prices": prices(),
-        "streams": [{"name": each.name, "fields": [[one.name, one.type.value] for one in each.fields]} for each in STREAMS],
+        "streams": [
+            {"name": each.name, "fields": [[one.name, one.type.value] for one in each.fields]} for each in STREAMS
+        ],
         "allowed": list(ALLOWED),
         "log": log_lines(first),
     }
@@ -363,8 +410,7 @@ def cases(tasks_: list[dict[str, Any]], texts: Iterable[str]) -> dict[str, list[
 def text() -> str:
     """The file."""
     lists = {
-        name: ",\n".join(f"  {json.dumps(case)}" for case in found)
-        for name, found in cases(tasks(), ASKED).items()
+        name: ",\n".join(f"  {json.dumps(case)}" for case in found) for name, found in cases(tasks(), ASKED).items()
     }
     return "{\n" + ",\n".join(f' "{name}": [\n{lines}\n ]' for name, lines in lists.items()) + "\n}\n"
 

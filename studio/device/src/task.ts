@@ -10,6 +10,7 @@ import { encodeParameters, LARGEST_SCALE, MALICIOUS, type Mode, SEMI_HONEST, typ
 import { fieldsOf, fieldsOfType, fraction, textOf, typed, whole } from "./typed_json.js";
 import { equal } from "./bytes.js";
 
+const MOST_SHARDS = 1 << 17;
 const SAMPLINGS = ["one sample for all rounds", "a fresh sample each round"];
 const FIELDS = ["budget", "campaign", "cohort", "price", "purpose", "question", "round"];
 
@@ -102,7 +103,7 @@ function cohort(json: Json | undefined): Cohort {
     if (value.numerator < 0n || value.compare(new Fraction(1)) >= 0) throw new CodecError(`${name} is from 0 to below 1`);
     return value;
   };
-  return {
+  const read: Cohort = {
     people: whole(found["people"], "the people", 1),
     shard: whole(found["shard"], "the shard", 1),
     dropout: part("dropout"),
@@ -110,6 +111,20 @@ function cohort(json: Json | undefined): Cohort {
     mode: mode === 1n ? SEMI_HONEST : MALICIOUS,
     sampling,
   };
+  const shards = Math.ceil(read.people / read.shard);
+  if (shards > MOST_SHARDS) throw new CodecError(`a round has at most ${MOST_SHARDS} shards`);
+  if (Math.ceil(read.people / shards) > MOST_IN_A_SESSION) throw new CodecError(`a shard has at most ${MOST_IN_A_SESSION} people`);
+  hidden(read, Math.floor(read.people / shards));
+  return read;
+}
+
+/** How many people's noise, or reports, are certain to be in an opened sum of so many, with the degree and threshold of its graph. */
+function hidden({ corrupt, dropout, mode }: Cohort, clients: number): { parties: number; degree: number; threshold: number } {
+  const [degree, threshold] = degreeAndThreshold(clients, corrupt, dropout, mode);
+  let parties = clients - floorOf(clients, dropout) - floorOf(clients, corrupt);
+  if (mode === MALICIOUS) parties = Math.min(parties, together(clients, degree, threshold, corrupt, dropout));
+  if (parties < 1) throw new Refused(`in a shard of ${clients} people nobody's noise would be certain to be there`);
+  return { parties, degree, threshold };
 }
 
 export const survivorsOf = ({ dropout }: Cohort, clients: number): number => clients - floorOf(clients, dropout);
@@ -119,13 +134,8 @@ export function termsOf(task: Task, clients: number, chosen: Pick<SessionParamet
   const { cohort, size, sensitivity } = task;
   if (clients > cohort.shard) throw new Refused(`a shard of ${clients} people was formed, but the task says at most ${cohort.shard}`);
   if (clients > MOST_IN_A_SESSION) throw new Refused(`a shard has at most ${MOST_IN_A_SESSION} people, not ${clients}`);
-  const [degree, threshold] = degreeAndThreshold(clients, cohort.corrupt, cohort.dropout, cohort.mode);
+  const { degree, threshold, parties } = hidden(cohort, clients);
   const survivors = survivorsOf(cohort, clients);
-  let parties = survivors - floorOf(clients, cohort.corrupt);
-  if (cohort.mode === MALICIOUS) {
-    parties = Math.min(parties, together(clients, degree, threshold, cohort.corrupt, cohort.dropout));
-  }
-  if (parties < 1) throw new Refused(`in a shard of ${clients} people nobody's noise would be certain to be there`);
   if (task.asked) checkSum(task.asked, survivors, parties);
   const scale = task.asked ? new Fraction(0) : new Fraction(sensitivity).over(task.price);
   if (scale.compare(LARGEST_SCALE) > 0) throw new Refused("the scale of the noise is above 2^50");
