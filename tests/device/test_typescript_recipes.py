@@ -128,7 +128,7 @@ def test_hostile_recipes_and_random_queries_have_the_same_verdicts(tmp_path):
     assert sum(each["answer"] is not None for each in tasks) > 20
 
 
-def _answered(server: Server) -> dict:
+def answered(server: Server) -> dict:
     until = time.monotonic() + 200
     while (found := server.answered("/v1/studies/spring/rounds/1").json())["state"] == "running":
         assert time.monotonic() < until, found
@@ -136,7 +136,7 @@ def _answered(server: Server) -> dict:
     return found
 
 
-def _ours(store_path) -> np.ndarray:
+def ours_said(store_path) -> np.ndarray:
     """The sum of what the devices' own logs say they reported."""
     sums = np.zeros(RECIPE.size, dtype=np.int64)
     with EncryptedStore.opened(store_path) as store:
@@ -147,7 +147,7 @@ def _ours(store_path) -> np.ndarray:
     return sums
 
 
-def _written(folder, signed: SignedPolicy) -> None:
+def written(folder, signed: SignedPolicy) -> None:
     """The files of both kinds of devices."""
     (folder / "rules.toml").write_text(RULES)
     (folder / "rules.json").write_text('{"people": 40, "survivors": 40, "campaign": 100, "period": 100, "local": 20}')
@@ -158,7 +158,7 @@ def _written(folder, signed: SignedPolicy) -> None:
         enrolment.add(store, OURS)
 
 
-def _asked(server: Server) -> None:
+def asked(server: Server) -> None:
     """The recipe is asked in a study, once all devices are there."""
     cohort = Cohort(OURS + 1, OURS + 1, Fraction(1, 10), Fraction(1, 10))
     spec = StudySpec("spring", "town", Fraction(20), Fraction(1, 10**5), 1, cohort, Deadlines.all(120), wait=60)
@@ -179,7 +179,7 @@ def test_a_typescript_device_answers_a_recipe_and_counts_once_after_it_was_kille
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    _written(tmp_path, signed)
+    written(tmp_path, signed)
     with Parent() as parent:
         server = Server(parent, tmp_path / "server", port)
         ours = Crowd(parent, tmp_path, "ours", server, OURS, None, tmp_path / "rules.toml")
@@ -192,10 +192,10 @@ def test_a_typescript_device_answers_a_recipe_and_counts_once_after_it_was_kille
         theirs = _started(program, options)
         try:
             ours.start()
-            _asked(server)
+            asked(server)
             said = _killed_after(theirs, answers=4)  # its report, for which it was charged
             theirs = _started(program, options)
-            told = _answered(server)
+            told = answered(server)
             _, more = theirs.communicate(timeout=60)
         finally:
             theirs.kill()
@@ -209,7 +209,7 @@ def test_a_typescript_device_answers_a_recipe_and_counts_once_after_it_was_kille
     report[[int(each) for each in (ones[1] or "").split(", ") if each]] = 1
     [(answer,)] = rows(server.folder / "server.sqlite", "SELECT answer FROM exchanges WHERE round = 1")
     found = loads(answer)
-    exact = randomiser_of(RECIPE).unbiased(_ours(ours.store) + report, OURS + 1)
+    exact = randomiser_of(RECIPE).unbiased(ours_said(ours.store) + report, OURS + 1)
     assert found.people == OURS + 1
     assert (np.rint(exact) == found.sums).all(), "the answer is not the sum of the reports"
     kept = json.loads((tmp_path / "device.json").read_text())

@@ -5,6 +5,7 @@
  * usage: node browser/visitors.mjs ORDERS.json, which is
  * {"links": […], "rules": {"people": "40", …}, "files": [path or null for a made-up walk, …],
  *  "closed": the visitor whose tab is closed when it is about to send its masked counts, or null,
+ *  "recipes": {"policy": a signed file, "key": its key} or nothing,
  *  "pictures": a folder or null}
  */
 
@@ -76,9 +77,9 @@ async function write(page, id, text) {
 }
 
 /** The dialog for a file. A browser that is busy may open none for a key: press it again, as people do. */
-async function chooser(page) {
+async function chooser(page, id = "file") {
   for (let presses = 0; presses < 6; presses += 1) {
-    await tabTo(page, page.locator("#file"));
+    await tabTo(page, page.locator(`#${id}`));
     const opened = page.waitForEvent("filechooser", { timeout: 20_000 }).catch(() => null);
     await page.keyboard.press("Space");
     const found = await opened;
@@ -103,6 +104,11 @@ async function join(page, file) {
   for (const [name, value] of Object.entries(orders.rules)) await write(page, `rule-${name}`, value);
   await press(page, "Keep these rules");
   await page.getByText(/goes by other rules/).waitFor();
+  if (orders.recipes) {
+    await write(page, "policy-key", orders.recipes.key);
+    await (await chooser(page, "policy-file")).setFiles(orders.recipes.policy);
+    await page.getByText(/Goes by the policy/).waitFor();
+  }
   await press(page, "Start answering");
   await page.getByText(/Enrolled at/).waitFor();
 }

@@ -1,0 +1,69 @@
+"""A tab of Debian's Chromium answers a recipe beside fifty of our devices: SQLite runs under the page's own rules."""
+
+import json
+import re
+import socket
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.device import test_typescript_recipes as scene
+from tests.device.serving import listening
+from tests.device.tab.recorded_traffic import betrayed, recording, traces
+from tests.device.tab.test_in_a_browser import BUILT, TAB, THEIRS, need, visitors
+from tests.server.left_behind import rows
+from tests.server.processes import Crowd, Parent, Server
+
+from hazemap.codec import loads
+from hazemap.device.tab.device_page import DevicePage
+from hazemap.protocols.secure_aggregation.signing_identities import Identity
+from hazemap.recipes.signed_policy import SignedPolicy
+from hazemap.trust.recipe_terms import randomiser_of
+
+RULES = {"people": "40", "survivors": "40", "campaign": "100", "period": "100", "local": "20"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_a_tab_answers_a_recipe_that_its_policy_allows_and_no_place_leaves_it(tmp_path):
+    need(Path("/usr/bin/chromium"), TAB / "node_modules" / "playwright-core", BUILT)
+    signed = SignedPolicy.sign(scene.POLICY, Identity.create())
+    scene.written(tmp_path, signed)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with listening(DevicePage.built().application()) as tab, Parent() as parent, recording(port, 1) as [wire]:
+        server = Server(parent, tmp_path / "server", port, pages=(tab,))
+        ours = Crowd(parent, tmp_path, "ours", server, scene.OURS, None, tmp_path / "rules.toml")
+        server.start()
+        try:
+            assert server.answered("/v1/policies", signed.to_json().encode()).status_code == 201
+            code = server.answered("/v1/codes", b'{"number": 1, "days": 1}').json()["codes"][0]
+            ours.start()
+            recipes = {"policy": str(tmp_path / "signed.json"), "key": signed.key.hex()}
+            links = [f"{tab}/#server={wire.url}&code={code}"]
+            with visitors(tmp_path, links, RULES, closed=None, recipes=recipes) as tabs:
+                scene.asked(server)
+                told = scene.answered(server)
+                said, wrong = tabs.communicate("done\n", timeout=200)
+        finally:
+            for process in (ours, server):
+                if process.child:
+                    process.kill()
+        sent = wire.sent()
+    assert said, wrong
+    found = json.loads(said)
+    assert told["state"] == "done", (told, found["logs"])
+    assert found["requests"] == [] and found["errors"] == [] and found["violations"] == []
+    [log] = [[line[20:] for line in lines] for lines in found["logs"]]
+    [paid] = [line for line in log if line.startswith("pays ε = 20 and δ = 0.000001 for the recipe town (ε₀ = 20)")]
+    assert "its query reads places.lat, places.lon;" in paid
+    report = np.zeros(scene.RECIPE.size, dtype=np.int64)
+    ones = re.search(r"numbers set(?:: ([\d, ]+))?", paid)
+    report[[int(each) for each in (ones[1] or "").split(", ") if each]] = 1
+    [(answer,)] = rows(server.folder / "server.sqlite", "SELECT answer FROM exchanges WHERE round = 1")
+    exact = randomiser_of(scene.RECIPE).unbiased(scene.ours_said(tmp_path / "ours.sqlite") + report, scene.OURS + 1)
+    assert (np.rint(exact) == loads(answer).sums).all(), "the answer is not the sum of the reports"
+    base = scene.HEXAGONS.cell_at(dict(zip(("lon", "lat"), np.array(THEIRS[0]).T, strict=True)), scene.HEXAGONS.depth)
+    assert betrayed(sent, traces(THEIRS[0], base.tolist())) == []
+    assert b"GET /v1/recipes?after=0" in b"".join(sent), "the public log was read first"
