@@ -11,7 +11,8 @@ from hazemap.server.server_process import ServerProcess
 from .fleet import AS_OPERATOR, FakeDevice, Town
 
 TAB, STRANGER = "https://tab.example", "https://stranger.example"
-PATHS = ("/v1/challenge", "/v1/enrol", "/v1/tasks", f"/v1/tasks/{'0' * 64}", f"/v1/tasks/{'0' * 64}/refusal")
+SESSION = f"/v1/tasks/{'0' * 64}"
+PATHS = ("/v1/challenge", "/v1/enrol", "/v1/recipes", "/v1/tasks", SESSION, f"{SESSION}/refusal")
 CORS = "access-control-allow-origin"
 
 
@@ -66,7 +67,7 @@ def test_no_other_page_is_answered_by_default_none(tmp_path, pages, at):
 
 def test_not_even_a_declared_page_may_give_orders_or_look(tmp_path):
     async def play(town):
-        paths = ("/v1/campaigns", "/v1/codes", "/v1/tokens", "/v1/audit", "/v1/status", "/v1/tasksx")
+        paths = ("/v1/recipes/0", "/v1/campaigns", "/v1/codes", "/v1/tokens", "/v1/audit", "/v1/status", "/v1/tasksx")
         asked = [await preflight(town, path, TAB) for path in paths]
         read = [await town.http.get(path, headers={**AS_OPERATOR, "origin": TAB}) for path in paths]
         return asked + read

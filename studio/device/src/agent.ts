@@ -11,6 +11,8 @@ import { readServerTask, type ServerTask } from "./server_task.js";
 const [ASK, LEAST, AGAIN, LONGEST, SWEEP, MOST_BACKOFF] = [30, 0.25, 0.5, 3_600, 3_600, 300];
 /** Seconds: an answer to a recipe goes out so long after the question, or a multiple of it, whatever its query took. */
 const HOLD = 4;
+/** Seconds at most between questions after refusals in a row: each is a line in the person's log, which a server could fill. */
+const MOST_AFTER_REFUSALS = 60;
 /** The stage of a round whose reports go to other servers. */
 const ANNOUNCED = 0;
 
@@ -38,6 +40,7 @@ function sleep(seconds: number, signal: AbortSignal): Promise<void> {
 export class Agent {
   private signal: AbortSignal = new AbortController().signal;
   private failures = 0;
+  private refused = 0;
   private swept = -Infinity;
   private ended: string | null = null;
   private answered = Infinity;
@@ -99,7 +102,13 @@ export class Agent {
     const answer = await this.device.answer(work, now);
     if (answer.held) await sleep(HOLD - (((performance.now() - begun) / 1_000) % HOLD), this.signal);
     await this.send(work.session, answer);
-    return jittered(AGAIN);
+    return this.after(answer.refusal !== null);
+  }
+
+  /** The seconds to wait after an answer, or after some refusals in a row. */
+  private after(refusal: boolean): number {
+    this.refused = refusal ? this.refused + 1 : 0;
+    return jittered(Math.min(MOST_AFTER_REFUSALS, AGAIN * 2 ** Math.min(Math.max(this.refused - 1, 0), 20)));
   }
 
   private async enrolled(): Promise<void> {
@@ -132,7 +141,7 @@ export class Agent {
     } else {
       await this.http.post(`${path}/refusal`, this.store.record.ticket, { reason: refusal });
     }
-    return jittered(AGAIN);
+    return this.after(refusal !== null);
   }
 
   /** What is in the store goes out. A 409 may be about bytes that had arrived before, so the session stays open. */

@@ -52,7 +52,7 @@ export class QuerySandbox {
       const said = error instanceof Error ? error.message.slice(0, 200) : "it failed";
       throw new Refused(authorizer.refused ?? `this query cannot run, even without events: ${said}`);
     } finally {
-      database.close();
+      closed(database);
     }
     const touched = authorizer.touched;
     if (!touched.length) throw new Refused("this query reads no field of any stream");
@@ -68,7 +68,7 @@ export class QuerySandbox {
         const authorizer = new Authorizer(this.sqlite, this.streams, this.found);
         return { rows: this.guarded(database, authorizer, () => this.fetched(database, query).rows), failure: null };
       } finally {
-        database.close();
+        closed(database);
       }
     } catch (error) {
       return { rows: [], failure: error instanceof Stopped ? error.message : "the query failed on these events" };
@@ -175,6 +175,15 @@ export class QuerySandbox {
   }
 }
 
+/** Whatever a query did to SQLite: what it says of that is no answer. */
+function closed(database: Database): void {
+  try {
+    database.close();
+  } catch {
+    // it is in memory, and gone with the page
+  }
+}
+
 const text = (operand: SqlValue | number): string => (typeof operand === "string" ? operand : "");
 
 /** What SQLite asks while it compiles: yes to the class's fields and functions, and no to all else. */
@@ -243,7 +252,7 @@ class Authorizer {
     } catch (error) {
       return !(error instanceof Error && error.message.includes("no such table"));
     } finally {
-      database.close();
+      closed(database);
     }
   }
 }

@@ -3,7 +3,8 @@ import { mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 
 import { tmpdir } from "node:os";
 import { join as path } from "node:path";
 import { test } from "node:test";
-import { ascii, type Bytes, hex, join, opaqueBytes, sha256, systemRandom, uint32, unhex } from "./invitations.js";
+import { ascii, type Bytes, hex, sha256, systemRandom, unhex } from "../bytes.js";
+import { invited, NOW } from "./invitations.js";
 import { Device } from "../device.js";
 import { DeviceFile } from "../device_file.js";
 import { createdRecord, DeviceStore } from "../device_store.js";
@@ -13,33 +14,14 @@ import { checkedAddress, originOf } from "../http_transport.js";
 import { ENVELOPE, parseJson } from "../json_text.js";
 import { DEFAULT_POLICY, type Policy, readPolicy } from "../policy.js";
 import { readRows } from "../device_rows.js";
-import { readServerTask, type ServerTask } from "../server_task.js";
-import { encodeParameters, sessionOf } from "../session_parameters.js";
-import { readTask, termsOf } from "../task.js";
+import { readServerTask } from "../server_task.js";
 import { Fraction } from "../fraction.js";
 import { vectors } from "./vectors.js";
 
-const NOW = Date.parse("2026-05-01T12:00:00Z");
 const POLICY: Policy = { ...DEFAULT_POLICY, corrupt: new Fraction(1, 20) };
 const TEXT: string = vectors("device/tasks").tasks[1].task;
 
 const folder = (): string => mkdtempSync(path(tmpdir(), "hazemap-device-"));
-
-/** An invitation of a session in which a device is the first of a shard and all others are made up. */
-async function invited(identity: Identity, text: string, nonce: number): Promise<ServerTask> {
-  const task = await readTask(text);
-  const clients = task.cohort.shard;
-  let root = await sha256(Uint8Array.of(0), identity.public);
-  const proof: Bytes[] = [];
-  for (let last = clients - 1; last > 0; last >>= 1) {
-    proof.push(await sha256(uint32(last)));
-    root = await sha256(Uint8Array.of(1), root, proof.at(-1)!);
-  }
-  const chosen = { roster: root, nonce: new Uint8Array(32).fill(nonce), graph: new Uint8Array(32) };
-  const terms = termsOf(task, clients, chosen);
-  const message = join(Uint8Array.of(1, 1), opaqueBytes(encodeParameters(terms)), uint32(0), Uint8Array.of(proof.length), ...proof);
-  return { session: hex(await sessionOf(terms)), stage: 1, task: text, message, until: NOW + 60_000 };
-}
 
 test("a device keeps its answer in its file before it gives it, and gives the same after a crash", async () => {
   const name = path(folder(), "device.json");

@@ -2,8 +2,10 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import init from "@sqlite.org/sqlite-wasm";
-import { hex, systemRandom } from "../bytes.js";
-import { createdRecord } from "../device_store.js";
+import { hex, systemRandom, unhex } from "../bytes.js";
+import { Device } from "../device.js";
+import { createdRecord, type DeviceRecord, DeviceStore } from "../device_store.js";
+import { Identity } from "../ed25519.js";
 import { CodecError, InputError, Refused, Unreachable } from "../errors.js";
 import { Fraction } from "../fraction.js";
 import type { Json } from "../json_text.js";
@@ -21,6 +23,7 @@ import { sqlQuery } from "../recipes/sql_query.js";
 import { sumPrice } from "../recipes/sum_price.js";
 import { encodeParameters, type SessionParameters } from "../session_parameters.js";
 import { readTask, type Task, termsOf } from "../task.js";
+import { invited, NOW } from "./invitations.js";
 import { vectors } from "./vectors.js";
 
 /** The vectors of this repository; or more of them, of another seed, that another program has written just now. */
@@ -30,7 +33,6 @@ const sqlite = await quietSqlite(init);
 const { policy: shipped } = await readSignedPolicy(cases.policy[0].text);
 const policy = allowed(shipped, DEFAULT_POLICY);
 const places = cases.places.map(([lon, lat]: [number, number]) => ({ lon, lat }));
-const NOW = Date.parse("2026-05-01T12:00:00Z");
 const zeros = { roster: new Uint8Array(32), nonce: new Uint8Array(32), graph: new Uint8Array(32) };
 
 /** What a device with this policy says of a task; `Refused` or `CodecError` where it refuses. */
@@ -189,4 +191,57 @@ test("a round is answered only if the server's public log knows it, and a log th
   await log.read(shown(lines.slice(0, 1)), "", { entries: 9, digest: "" });
   assert.throws(() => log.check(logged, seen), /does not go on/);
   await assert.rejects(new RecipeLog().read(async () => ({ status: 503, wait: 1, kind: "", content: new Uint8Array() }), "", NOTHING), Unreachable);
+});
+
+class Memory extends DeviceStore {
+  constructor(record: DeviceRecord = createdRecord(systemRandom)) {
+    super(record);
+  }
+  override async save(): Promise<void> {}
+}
+
+test("a device answers a recipe under a policy, by the public log and within its account alone, and says little else", async () => {
+  if (file) return;
+  const text: string = cases.tasks[0].task;
+  const lines: string[] = cases.log.slice(0, 2);
+  const content = new TextEncoder().encode(lines.join("\n"));
+  const said: string[] = [];
+  const asked = async (prepare: (record: DeviceRecord) => Promise<unknown>, known = true): Promise<string | null> => {
+    const store = new Memory();
+    await prepare(store.record);
+    const log = new RecipeLog();
+    const parts = { recipes: { sqlite: async () => sqlite, given: NOW, log } };
+    const device = await Device.of(store, DEFAULT_POLICY, places, systemRandom, (line) => said.push(line), parts);
+    const work = await invited(await Identity.of(unhex(store.record.identity)), text, 1);
+    const logged = (await device.logged(work))!;
+    if (known) await log.read(async () => ({ status: 200, wait: null, kind: "", content }), logged.task, device.recipes.seen);
+    const { refusal } = await device.answer(work, NOW);
+    assert.equal(await device.logged(work), null, "a session that is known is not looked up again");
+    return refusal;
+  };
+  const [{ text: signed, key }] = cases.policy;
+  const accepted = (record: DeviceRecord): Promise<unknown> => acceptPolicy(record, signed, key);
+  assert.equal(await asked(accepted), null);
+  assert.match((await asked(async () => undefined))!, /accepted no policy/);
+  assert.match((await asked(accepted, false))!, /public log/);
+  const recipe = { analysis: "town", fields: ["places.lon"], delta: "1/1000000", local: "3", digest: "" };
+  const paid = (about: object, times = 1) => async (record: DeviceRecord): Promise<void> => {
+    await accepted(record);
+    for (let at = 0; at < times; at++) record.charges.push({ campaign: "other", round: 1, session: "", epsilon: "1/2", time: NOW, recipe, ...about });
+  };
+  for (const [why, prepare] of [
+    [/analysis town may cost ε/, paid({})], [/analysis town may cost δ/, paid({ epsilon: "1/1000", recipe: { ...recipe, delta: "1/200000" } })],
+    [/analysis town may be told of by 4/, paid({ epsilon: "1/1000", recipe: { ...recipe, delta: "0" } }, 4)],
+    [/field places.lon may cost ε/, paid({ epsilon: "3/2", recipe: { ...recipe, analysis: "listed" } })],
+    [/this device may cost ε = 2 /, paid({ epsilon: "3/2", recipe: { ...recipe, analysis: "listed", fields: ["notes.word"] } })],
+    [/the study study would cost more/, paid({ campaign: "study", epsilon: "3/2", time: NOW - 1e12 })],
+  ] as const) {
+    said.length = 0;
+    assert.equal(await asked(prepare), "this device has nothing left to spend on this round");
+    assert.ok(said.some((line) => why.test(line)), `${why}: ${said.join("\n")}`);
+  }
+  const monthAgo = paid({ epsilon: "3/2", time: NOW - 31 * 86_400_000 });
+  assert.notEqual(await asked(monthAgo), null, "a month by the machine's clock alone");
+  const passed = async (record: DeviceRecord): Promise<void> => monthAgo(record).then(() => void (record.clock = NOW));
+  assert.equal(await asked(passed), null, "a month that has passed");
 });
