@@ -57,7 +57,7 @@ export function checkAccount(record: DeviceRecord, asked: AskedReport, policy: S
   };
   const ofRecipes = (charge: Charge): boolean => charge.recipe !== undefined;
   passes(`the analysis ${analysis.name}`, analysis, policy.days, ({ recipe: about }) => about?.analysis === analysis.name, ofRecipes);
-  for (const name of fields) passes(`the field ${name}`, policy.fields.get(name)!, policy.days, (charge) => readBy(charge).includes(name), () => true);
+  for (const name of fields) passes(`the field ${name}`, policy.fields.get(name)!, policy.days, (charge) => touchedBy(charge).includes(name), () => true);
   for (const limit of policy.limits) passes("this device", limit, limit.days, () => true, ofRecipes);
   refuse(reasons, tell);
 }
@@ -72,7 +72,7 @@ export function checkCampaign(record: DeviceRecord, price: Fraction, policy: Shi
   for (const name of PLACES_READ) {
     const budget = policy.fields.get(name);
     if (!budget) continue;
-    const read = within(record, policy.days, now).filter((charge) => readBy(charge).includes(name));
+    const read = within(record, policy.days, now).filter((charge) => touchedBy(charge).includes(name));
     reasons.push(passed(`the field ${name}`, after(read, read.length + 1), budget, policy.days));
   }
   for (const limit of policy.limits) {
@@ -89,7 +89,7 @@ function refuse(reasons: readonly (string | null)[], tell: (reason: string) => v
   throw new Refused(NOTHING_LEFT);
 }
 
-const readBy = ({ recipe }: Charge): readonly string[] => (recipe ? recipe.fields : PLACES_READ);
+const touchedBy = ({ recipe }: Charge): readonly string[] => (recipe ? recipe.fields : PLACES_READ);
 
 const within = ({ charges }: DeviceRecord, days: number, now: number): Charge[] => charges.filter(({ time }) => time > now - days * DAY);
 
