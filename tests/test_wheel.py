@@ -55,7 +55,7 @@ def test_two_builds_of_a_bundle_have_the_same_bytes_and_its_licences_name_what_i
     one, two = (built_into(bundle, tmp_path / name) for name in ("one", "two"))
     assert one == two and "licences.txt" in one and len(one) > 1
     text = (tmp_path / "one" / "licences.txt").read_text()
-    named = set(re.findall(r"^(@?[a-z0-9/-]+) \d+\.\d+\.\d+ \(", text, re.MULTILINE))
+    named = set(re.findall(r"^(@?[a-z0-9./-]+) \d+\.\d+\.\d+(?:-[a-z0-9]+)? \(", text, re.MULTILINE))
     described = json.loads((STUDIO / bundle / "package.json").read_text()).get("dependencies", {})
     if bundle == "tab":  # it has no package of its own, and those of the device around which it is
         described = json.loads((STUDIO / "device" / "package.json").read_text())["dependencies"]
