@@ -1,8 +1,8 @@
-import { NOWHERE } from "../cell_tree.js";
 import { cellsOf, LISTED } from "../cell_counts.js";
+import { NOWHERE } from "../cell_tree.js";
 import { CodecError, Refused } from "../errors.js";
 import type { Json } from "../json_text.js";
-import { fieldsOf, typed, whole } from "../typed_json.js";
+import { fieldsOf, fieldsOfType, typed, whole } from "../typed_json.js";
 import { checkName, checkText, checkValue, distinct, LONGEST_VALUE, type Value } from "./checked_text.js";
 
 export const MOST_BINS = 1 << 20;
@@ -27,8 +27,7 @@ export interface Feature {
 }
 
 export function readFeature(json: Json): Feature {
-  const { name, rule } = fieldsOf(typed(json, "a feature")[1], "a feature", "name", "rule");
-  if (typed(json, "a feature")[0] !== "Feature") throw new CodecError("the features of a recipe are features");
+  const { name, rule } = fieldsOfType(json, "Feature", "a feature", "name", "rule");
   if (checkName(name, "the name of a feature") === "people") throw new CodecError("a feature is not called people: that is the column of numbers");
   return { name: name as string, rule: readRule(rule) };
 }

@@ -1,6 +1,5 @@
 import type { Database, PreparedStatement, SqlValue, Sqlite3Static } from "@sqlite.org/sqlite-wasm";
 import { Refused } from "../errors.js";
-import type { Value } from "./checked_text.js";
 import type { Cell } from "./features.js";
 import { byName, classRefusal, MOST_FIELDS, type QueryClass, type StreamSchema, typeOfValue } from "./query_class.js";
 import { LONGEST_SQL, type SqlQuery } from "./sql_query.js";
@@ -256,5 +255,3 @@ class Authorizer {
     }
   }
 }
-
-export type { Value };

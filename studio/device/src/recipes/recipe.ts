@@ -2,7 +2,7 @@ import { ascii, hex, sha256 } from "../bytes.js";
 import { CodecError } from "../errors.js";
 import { Fraction } from "../fraction.js";
 import type { Json } from "../json_text.js";
-import { fieldsOf, fieldsOfType, fraction, textOf, typed, whole } from "../typed_json.js";
+import { fieldsOfType, fraction, textOf, typed, whole } from "../typed_json.js";
 import { canonicalJson } from "./canonical_json.js";
 import { checkName, checkText, distinct } from "./checked_text.js";
 import { type Cell, type Feature, MOST_BINS, readFeature } from "./features.js";
@@ -145,8 +145,7 @@ function queryOf(json: Json | undefined): SqlQuery {
 
 function cohortOf(json: Json | undefined): Map<string, readonly string[]> {
   const found = list(json, "cohort's fields").map((each) => {
-    const { name: own, values } = fieldsOf(typed(each, "a cohort's field")[1], "a cohort's field", "name", "values");
-    if (typed(each, "a cohort's field")[0] !== "CohortField") throw new CodecError("a cohort is chosen by fields");
+    const { name: own, values } = fieldsOfType(each, "CohortField", "a cohort's field", "name", "values");
     const known = checkName(own, "the name of a cohort's field");
     const texts = list(values, "cohort's values").map((value) => checkText(textOf(value, "a value"), `a value of ${known}`, LONGEST_LOCALE));
     if (texts.length < 1 || texts.length > MOST_COHORT_VALUES || !distinct(texts)) throw new CodecError(`a cohort asks for 1 to ${MOST_COHORT_VALUES} values of ${known}, each once`);

@@ -1,13 +1,13 @@
+import type { Sqlite3Static } from "@sqlite.org/sqlite-wasm";
 import type { RandomBytes } from "../bytes.js";
 import type { Place } from "../cell_counts.js";
+import { Refused } from "../errors.js";
 import type { Cell } from "./features.js";
-import { type AdmittedQuery, type EventSource, type QueryOutcome, QuerySandbox } from "./query_sandbox.js";
+import { type AdmittedQuery, type EventSource, QuerySandbox } from "./query_sandbox.js";
 import { report, uniform } from "./randomiser.js";
 import { matchingBins, type Recipe } from "./recipe.js";
 import type { AskedRecipe } from "./recipe_task.js";
 import type { AnalysisBudget, ShippedPolicy } from "./shipped_policy.js";
-import { Refused } from "../errors.js";
-import type { Sqlite3Static } from "@sqlite.org/sqlite-wasm";
 
 const DAY = 86_400_000;
 /** The stream of a device's places: the only one that has events here. */
@@ -58,8 +58,7 @@ export function reportedBin(
   let found: number[] = [];
   try {
     const [sandbox, analysis] = sandboxOf(sqlite, recipe, policy);
-    const outcome: QueryOutcome = sandbox.run(query, source);
-    const bins = matchingBins(recipe, outcome.rows);
+    const bins = matchingBins(recipe, sandbox.run(query, source).rows);
     const latest = (field: string): Cell => {
       const [stream, name] = field.split(".") as [string, string];
       return source(stream, [name]).at(-1)?.[0] ?? null;

@@ -1,6 +1,5 @@
 import type { Sqlite3Static } from "@sqlite.org/sqlite-wasm";
-import type { RandomBytes } from "../bytes.js";
-import { hex } from "../bytes.js";
+import { hex, type RandomBytes } from "../bytes.js";
 import type { Place } from "../cell_counts.js";
 import type { Charge, DeviceRecord } from "../device_store.js";
 import { InputError, Refused } from "../errors.js";
