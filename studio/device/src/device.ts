@@ -24,6 +24,8 @@ const CLOCKS = 120_000;
 const GRACE = DAY;
 const LONGEST = 7 * DAY;
 const [MASKED, LAST_STAGE] = [4, 6];
+/** Sessions that are open at a time, and letters of their tasks together: a server could begin sessions without end. */
+const [MOST_SESSIONS, MOST_LETTERS] = [64, 1 << 26];
 /** What a device says in each stage, in the log's words. */
 const STAGES = [
   "", "keys", "choice of neighbours", "sealed shares", "masked counts", "assent to who is in the sum", "shares to open the sum",
@@ -169,6 +171,10 @@ export class Device {
 
   private async first(work: ServerTask, now: number): Promise<DeviceAnswer> {
     if (work.task === null) throw new Refused("a session begins with a task");
+    const open = this.store.record.sessions.flatMap(([, session]) => session ?? []);
+    if (open.length >= MOST_SESSIONS || open.reduce((sum, { task }) => sum + task.length, work.task.length) > MOST_LETTERS) {
+      throw new Refused("this device has as many sessions open as it keeps");
+    }
     const message = decode(work.message);
     if (message.kind !== "Invitation") throw new Refused("a session begins with an invitation");
     if (hex(await sessionOf(message.terms)) !== work.session) throw new Refused("the session is not the one that its terms name");

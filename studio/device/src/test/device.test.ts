@@ -106,6 +106,20 @@ test("what is asked of a device at once is done one after the other", async () =
   file.close();
 });
 
+test("a device keeps no more sessions open than it has room for, and begins others once some are over", async () => {
+  const store = new FullStore();
+  store.full = false;
+  const identity = await Identity.of(unhex(store.record.identity));
+  const device = await Device.of(store, POLICY, [], systemRandom, () => undefined);
+  for (let nonce = 0; nonce < 64; nonce++) assert.ok((await device.answer(await invited(identity, TEXT, nonce), NOW)).reply);
+  assert.match((await device.answer(await invited(identity, TEXT, 64), NOW)).refusal!, /as many sessions open/);
+  await device.sweep(NOW + 8 * 86_400_000);
+  const later = { ...(await invited(identity, TEXT, 65)), until: NOW + 8 * 86_400_000 };
+  assert.ok((await device.answer(later, NOW + 8 * 86_400_000)).reply);
+  store.record.sessions.push(["x", { task: "x".repeat(1 << 26), until: NOW, state: {} }]);
+  assert.match((await device.answer({ ...(await invited(identity, TEXT, 66)), until: NOW + 8 * 86_400_000 }, NOW + 8 * 86_400_000)).refusal!, /as many sessions open/);
+});
+
 test("only the device's file and the program need Node: all else is for any platform with WebCrypto", () => {
   const sources = new URL("../../src/", import.meta.url);
   const names = (readdirSync(sources, { recursive: true }) as string[]).filter((name) => name.endsWith(".ts") && !name.startsWith("test"));
