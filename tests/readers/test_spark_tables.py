@@ -148,12 +148,12 @@ print(json.dumps([type(frame).__module__, *found]))
 """
 
 
-def test_spark_connect_gives_the_same_votes():
+def test_spark_connect_gives_the_same_votes(tmp_path):
     root = Path(__file__).parents[2]
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK", "PYSPARK"))}
     about = plain | {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(root)}
     command = [sys.executable, "-c", CONNECTED]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=root, env=about, timeout=400)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path, env=about, timeout=400)
     assert done.returncode == 0, done.stderr[-3000:]
     module, *found = json.loads(done.stdout.splitlines()[-1])
     assert "connect" in module and found == [True] * 3
