@@ -115,21 +115,18 @@ class AdaptiveSlots:
 
         The deciding rounds have the shares that they have in a map without slots; all others divide what is left.
         """
-        day, share = self.day, self.least
+        day, spent = self.day, Fraction(0)
         rounds = day.rounds(_OverSlots(prices, timed))
-        before = day.before_cells
-        counting = 1 - sum(before, Fraction(0))
+        question = next(rounds)
+        while question.share < day.share:  # it decides
+            spent += question.share
+            answer = yield from _over_slots(question, question.share, timed, transcript)
+            question = rounds.send(answer)
+        share = self.share(answer.sums.sum() / self.bounding.unit, self._noise(prices, Fraction(1)))
+        left = (1 - spent - share - self.hours) / (1 - spent)
         try:
-            question = next(rounds)
             while True:
-                counts = over_slots(question.encoder, timed)  # type: ignore[union-attr]  # it asks for nothing but sums
-                deciding = len(transcript) < len(before)
-                left = Fraction(1) if deciding else (counting - share - self.hours) / counting
-                asked = Query(counts, question.share * left)
-                answer = yield asked
-                transcript.append((asked, answer))
-                if len(transcript) == len(before):
-                    share = self.share(answer.sums.sum() / self.bounding.unit, self._noise(prices, Fraction(1)))
+                answer = yield from _over_slots(question, question.share * left, timed, transcript)
                 question = rounds.send(answer)
         except StopIteration as end:
             made: CellMap = end.value
@@ -167,7 +164,7 @@ class AdaptiveSlots:
         return found
 
 
-DECIDING = Fraction(160, 1000)
+DECIDING = Fraction(165, 1000)
 """What the deciding rounds of the adaptive map take, and counting its people first."""
 
 HARDLY = 16.0
@@ -192,6 +189,16 @@ def united(cells: Leaves, numbers: Floats, fullness: float) -> Leaves:
         cut = reached & ~last & ((mean >= fullness) | (parts == 1))
         done.append(here.cells[reached & ~cut])
     return Leaves(cells.tree, np.concatenate(done))
+
+
+def _over_slots(
+    question: Question, share: Fraction, timed: TimedTree, transcript: list[tuple[Question, Answer]]
+) -> Rounds[Answer]:
+    """The answer to the same question of all slots together, for this share; noted in the transcript."""
+    asked = Query(over_slots(question.encoder, timed), share)  # type: ignore[union-attr]  # it asks for nothing but sums
+    answer = yield asked
+    transcript.append((asked, answer))
+    return answer
 
 
 def over_slots(encoder: Encoder, timed: TimedTree) -> Counts:

@@ -48,7 +48,9 @@ class Adaptive:
     one of the buildings.
 
     A map whose roughness is below `smooth` needs no last deciding round: the cells get its share. `None` leaves no
-    round out, whatever the map is like.
+    round out for that, whatever the map is like. Where people were counted first, `telling` leaves out deciding rounds
+    before the last in which a cell of the first grid would hold less than so many standard errors on average: what they
+    cut would be noise. The cells get their share too, and are a third fuller if one round alone decided on them.
 
     `most_numbers` limits how many numbers are asked for in all rounds together: what each device sends. Then a round
     asks at most about a third of what the next one may, and cells are fuller where they must be. Nobody is counted
@@ -76,6 +78,7 @@ class Adaptive:
     descent: int | None = None
     smooth: Fraction | None = Fraction(3, 10)
     sizing: Fraction | None = Fraction(5, 1000)
+    telling: Fraction | None = None
 
     FROM_MAP: ClassVar[dict[str, Any]] = {"deciding": (), "fullness": ()}
     FROM_LIST: ClassVar[dict[str, Any]] = {"deciding": (Fraction(20, 100),), "fullness": (6,)}
@@ -113,6 +116,8 @@ class Adaptive:
             *(tree, bounding, first, shares, (20, 6, 6), coarser),
             most_numbers=most_numbers,
             smooth=None,
+            sizing=Fraction(1, 100),
+            telling=Fraction(3, 10),
         )
 
     @classmethod
@@ -139,6 +144,8 @@ class Adaptive:
             raise InputError("`sizing` is a share above 0, or None")
         if self.smooth is not None and self.smooth < 0:
             raise InputError("`smooth` is a roughness, 0 or more, or None")
+        if self.telling is not None and self.telling < 0:
+            raise InputError("`telling` is a number of standard errors, 0 or more, or None")
         if self.descent is not None and self.descent < 1:
             raise InputError("a `descent` goes down 1 level a round or more, or is None")
         if self.prior and (self.prior.tree != self.tree or self.prior.nested):
@@ -173,17 +180,19 @@ class Adaptive:
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """One query for each deciding share, one for the cells, one for each coarser level."""
         transcript: list[tuple[Question, Answer]] = []
-        first = self.prior
+        first, people = self.prior, inf
         if first is None:
             wanted = self.first_cells
             if self._sizing is not None:
                 query = Query(Counts(WholeDomain(self.tree), self.bounding), self._sizing)
                 transcript.append((query, (yield query)))
-                wanted = self._as_many(float(transcript[0][1].sums[0]) / self.bounding.unit, prices)
+                people = float(transcript[0][1].sums[0]) / self.bounding.unit
+                wanted = self._as_many(people, prices)
             first = coarsest(self.tree, wanted)
         cells = with_nowhere(first, self.bounding)
         left = self._checked(cells) - len(transcript)
-        older, shares = np.zeros(0, dtype=np.uint64), [*self.deciding, self.share]
+        older, shares = np.zeros(0, dtype=np.uint64), self._telling(cells, people, prices)
+        vague = VAGUE if len(shares) == 2 < len(self.deciding) + 1 else 1.0
         while len(shares) > 1:
             query = Query(Counts(cells, self.bounding), shares.pop(0))
             transcript.append((query, (yield query)))
@@ -193,7 +202,7 @@ class Adaptive:
                 shares = [sum(shares, Fraction(0))]
             noise = prices.stddev(query.encoder, shares[0]) / self.bounding.unit
             later = len(shares) - 1
-            fullness = self.fullness[-1 - later] if later else self._last(asked, cells, noise)
+            fullness = self.fullness[-1 - later] if later else self._last(asked, cells, noise) * vague
             # Where noise is next to nothing, one person need not be cut.
             limit = None if self.descent is None else np.where(np.isin(cells.cells, older), 0, self.descent)
             older = cells.cells
@@ -211,6 +220,13 @@ class Adaptive:
         """Cells of the first grid for so many people: fewer where the last answers could not tell its cells apart."""
         noise = prices.stddev(Counts(WholeDomain(self.tree), self.bounding), self.share) / self.bounding.unit
         return round(min(max(people / (EACH * max(noise, 1e-9)), min(FEWEST, self.first_cells)), self.first_cells))
+
+    def _telling(self, first: Leaves, people: float, prices: Prices) -> list[Fraction]:
+        """The shares of the deciding rounds that can tell these cells apart, and of the last, and of the cells."""
+        shares, mean = list(self.deciding), people / max(first.size, 1)
+        noise = [prices.stddev(Counts(first, self.bounding), share) / self.bounding.unit for share in shares[:-1]]
+        left_out = sum(mean < float(self.telling or 0) * each for each in noise)
+        return [*shares[left_out:], self.share + sum(shares[:left_out], Fraction(0))]
 
     def _is_smooth(self, asked: list[Measurement], cells: Leaves, prices: Prices) -> bool:
         """Whether the map looks smooth in all answers so far, for cells as small as all that is left could count.
@@ -283,6 +299,9 @@ CLEAR = (4, 64)
 FEWEST, EACH = 16, 6
 """The first grid has so many cells at least, unless it was to have fewer, and people enough for `EACH` standard errors
 in each cell of the level above."""
+
+VAGUE = 4 / 3
+"""Cells are so much fuller where the other deciding rounds could tell nothing: then the last one knew little too."""
 
 STEEP = 1.4
 """Fullness falls with this power of roughness, as fitted on maps to learn from (docs/results/strange-maps.md)."""
