@@ -26,10 +26,13 @@ import numpy as np
 from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Adaptive, AdaptiveSlots
 from hazemap.cellmap import CellMap
+from hazemap.cells import Leaves
 from hazemap.compare import density_metrics as densities
 from hazemap.compare.map_to_pixels import painted
 from hazemap.compare.range_query_error import mre, rectangles, sums
+from hazemap.encoders import Counts
 from hazemap.engines.memory import MemoryTable
+from hazemap.estimate.smooth_disaggregation import finer
 from hazemap.privacy.budget import ApproxDP, Budget, PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement import A_PERSON, A_ROW, Statement
@@ -52,6 +55,8 @@ BUDGETS: dict[str, Budget] = {"ε = 1": PureDP(1), "(1, 10⁻⁶)": ApproxDP(1, 
 PARTS = 24
 DATE = "2026-01-02T03:04:05Z"
 REGIONS = 40
+KNOWN = "the day counted with all of ε in cells that it cut itself"
+FULL = 5
 WAYS = ("a release an hour", "one bound", "one release")
 
 
@@ -112,7 +117,11 @@ def hours_together(table: MemoryTable, truths: list, rule: Bounding, budget: Bud
 
 
 def limits(table: MemoryTable, truths: list, rule: Bounding, budget: Budget, runs: int) -> dict[str, dict]:
-    """What no sharing between slots can better: two maps without noise, shown for every hour."""
+    """What no sharing between slots can better: maps of the day, shown for every hour.
+
+    Two have no noise. One is of cells that the exact day has cut, until each holds `FULL` standard errors at most, and
+    that all of the budget counts: nothing was spent on deciding on them, or on hours.
+    """
     day = sum(truths)
     cells = TREE.cell_at({name: table.columns[name] for name in ("lon", "lat")}, TREE.depth)
     rows = [scores(day, truth) for truth in truths]
@@ -124,7 +133,34 @@ def limits(table: MemoryTable, truths: list, rule: Bounding, budget: Budget, run
         exact = np.bincount(place[place >= 0], minlength=total.cells.size).astype(float)
         shown = painted(replace(total, values=exact, unbiased=exact), TREE)[0]
         found["exact counts of the day in the release's cells"] += [scores(shown, truth) for truth in truths]
+    known, found[KNOWN] = exactly_cut(table, rule, FULL * budget_noise(table, rule, budget)), []
+    for number in range(runs):
+        trust = Curator(table, Stream.fixed(f"known cells {number}".encode()))
+        method = Adaptive(TREE, rule, deciding=(), fullness=(), prior=known)
+        shown = painted(finer(run(method, trust, budget, Unrecorded()).value), TREE)[0]
+        found[KNOWN] += [scores(shown, truth) for truth in truths]
     return {way: {name: float(np.mean([row[name] for row in each])) for name in rows[0]} for way, each in found.items()}
+
+
+def budget_noise(table: MemoryTable, rule: Bounding, budget: Budget) -> float:
+    """The standard error in rows of a number that all of a budget counts."""
+    counts = Counts(Leaves.at_level(TREE, 1), rule)
+    return Curator(table).prices(budget).stddev(counts, Fraction(1)) / rule.unit
+
+
+def exactly_cut(table: MemoryTable, rule: Bounding, most: float) -> Leaves:
+    """Cells that hold at most so many of the rows that the rule leaves, as the exact day says."""
+    _, base, weights = table.bounded(TREE, rule)
+    order = np.argsort(base)
+    base, sums = base[order], np.concatenate([[0.0], np.cumsum(weights[order] / rule.unit)])
+    todo, done = np.asarray(TREE.root, dtype=np.uint64), list[np.ndarray]()
+    while len(todo):
+        first, last = TREE.span(todo)
+        held = sums[np.searchsorted(base, last, "right")] - sums[np.searchsorted(base, first, "left")]
+        cut = (held > most) & (TREE.level(todo) < TREE.depth)
+        done.append(todo[~cut])
+        todo = TREE.children(todo[cut]) if cut.any() else todo[:0]
+    return Leaves(TREE, np.concatenate(done))
 
 
 def bounded(table: MemoryTable, rule: Bounding) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -227,6 +263,7 @@ def measured(rule_text: str, runs: int) -> dict:
     each = [some(table, slots == hour, hour) for hour in range(PARTS)]
     bound = bounded_hours(table, rule)
     found: dict[str, dict] = {}
+    errors: dict[str, dict] = {}
     for budget_text, budget in BUDGETS.items():
         part = budget.part(Fraction(1, PARTS))
         for way in WAYS:
@@ -240,13 +277,37 @@ def measured(rule_text: str, runs: int) -> dict:
                 elif way == "one release":
                     rows += hours_together(table, truths, rule, budget, seed)
             if rows:
-                found.setdefault(way, {})[budget_text] = {
-                    name: float(np.mean([r[name] for r in rows])) for name in rows[0]
-                }
-                print(rule_text, budget_text, way, found[way][budget_text], flush=True)
+                each_run = {name: np.reshape([r[name] for r in rows], (runs, PARTS)).mean(axis=1) for name in rows[0]}
+                found.setdefault(way, {})[budget_text] = {name: float(v.mean()) for name, v in each_run.items()}
+                errors.setdefault(way, {})[budget_text] = {name: standard_error(v) for name, v in each_run.items()}
+                print(rule_text, budget_text, way, found[way][budget_text], errors[way][budget_text], flush=True)
     best = {way: {m: min(of[m] for of in by.values()) for m in next(iter(by.values()))} for way, by in found.items()}
     bare = limits(table, truths, rule, PureDP(1), runs)
-    return {"runs": runs, "by budget": found, "best": best, "limits": bare, "intervals": held(table, rule, runs)}
+    checked = held(table, rule, runs)
+    return {
+        "runs": runs,
+        "by budget": found,
+        "standard errors": errors,
+        "best": best,
+        "limits": bare,
+        "intervals": checked,
+    }
+
+
+def standard_error(runs: np.ndarray) -> float:
+    """Of the mean of independent runs; 0 of a single one, which cannot tell."""
+    return float(runs.std(ddof=1) / len(runs) ** 0.5) if len(runs) > 1 else 0.0
+
+
+def ratio(line: dict, way: str, measure: str) -> tuple[float, float]:
+    """What one release errs as a part of another way, each with its better budget, and the standard error of that."""
+    parts = []
+    for each in ("one release", way):
+        budget = min(line["by budget"][each], key=lambda b: line["by budget"][each][b][measure])
+        value = line["by budget"][each][budget][measure]
+        parts.append((value, line["standard errors"][each][budget][measure] / value))
+    (ours, ours_error), (theirs, theirs_error) = parts
+    return ours / theirs, ours / theirs * (ours_error**2 + theirs_error**2) ** 0.5
 
 
 def pages(results: dict) -> tuple[str, str]:
@@ -255,6 +316,7 @@ def pages(results: dict) -> tuple[str, str]:
 
     intro = dedent(__doc__.split("\n\n", 2)[2].rsplit("Results go to", 1)[0]).strip()
     measures = list(next(iter(results.values()))["best"]["one release"])
+    runs = ", ".join(f"{line['runs']} under {rule}" for rule, line in results.items())
     lines = [
         "# Maps over time, measured",
         "",
@@ -263,7 +325,8 @@ def pages(results: dict) -> tuple[str, str]:
         "",
         intro,
         "",
-        "Mean over 24 hours and all runs; below, what one release errs as a part of the other ways.",
+        f"Mean over 24 hours and all runs ({runs}); below, what one release errs as a part of the other ways.",
+        "± is a standard error over runs.",
         "",
     ]
     head = "| rule | way | " + " | ".join(measures) + " |"
@@ -273,20 +336,22 @@ def pages(results: dict) -> tuple[str, str]:
             lines.append(f"| {rule} | {way} | " + " | ".join(f"{best[m]:.3f}" for m in measures) + " |")
         for way in WAYS[:2]:
             if way in line["best"]:
-                ratio = [line["best"]["one release"][m] / line["best"][way][m] for m in measures]
-                lines.append(
-                    f"| {rule} | **one release ÷ {way}** | " + " | ".join(f"**{r:.2f}**" for r in ratio) + " |"
-                )
+                parts = [ratio(line, way, m) for m in measures]
+                shown = " | ".join(f"**{part:.2f}** ± {error:.3f}" for part, error in parts)
+                lines.append(f"| {rule} | **one release ÷ {way}** | {shown} |")
     lines += ["", "By budget:", "", head.replace("| way", "| way, budget"), "|---" * (2 + len(measures)) + "|"]
     for rule, line in results.items():
         for way, by in line["by budget"].items():
             for budget, row in by.items():
-                lines.append(f"| {rule} | {way}, {budget} | " + " | ".join(f"{row[m]:.3f}" for m in measures) + " |")
+                error = line["standard errors"][way][budget]
+                shown = " | ".join(f"{row[m]:.3f} ± {error[m]:.3f}" for m in measures)
+                lines.append(f"| {rule} | {way}, {budget} | {shown} |")
     lines += [
         "",
-        "Two maps without noise that look the same in every hour: the day itself, and what is left of it in the cells",
-        "that one release of ε = 1 decided on. An hour that can hardly be told from the day is not shown better than",
-        "by the second.",
+        "Three maps that look the same in every hour. Two have no noise: the day itself, and what is left of it in the",
+        "cells that one release of ε = 1 decided on; an hour that can hardly be told from the day is not shown better",
+        f"than by the second. The third is of cells that the exact day has cut until none holds over {FULL} standard",
+        "errors, and that all of ε counts: what deciding on the cells costs, and counting hours.",
         "",
         head.replace("| way", "| map"),
         "|---" * (2 + len(measures)) + "|",

@@ -1,5 +1,6 @@
 """The method of maps with time: what it asks, what it pays, and what comes of it."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 from hazemap import codec
 from hazemap.algorithm_session import Unrecorded, replay, run
-from hazemap.algorithms import METHODS, AdaptiveSlots, PrivateBoundingBox
+from hazemap.algorithms import METHODS, Adaptive, AdaptiveSlots, PrivateBoundingBox
 from hazemap.algorithms.adaptive_slots import united
 from hazemap.cells import Leaves
 from hazemap.encoders import Counts
@@ -83,10 +84,27 @@ def test_the_first_grid_is_as_fine_as_there_are_people(commuters):
         some = commuters.person < people
         table = MemoryTable(commuters.person[some], {name: column[some] for name, column in commuters.columns.items()})
         first, second, *_ = asked(AdaptiveSlots(SQUARES, HOURS), table, PureDP("0.3")).transcript
-        assert first.question.size == 1 and first.question.share == Fraction(5, 1000)
+        assert first.question.size == 1 and first.question.share == Fraction(1, 100)
         sizes.append(second.question.size)
     assert sizes[0] < sizes[1] <= 256
     assert asked(AdaptiveSlots(SQUARES, HOURS, most_numbers=5_000), commuters).transcript[0].question.size == 64
+
+
+@pytest.mark.parametrize(("epsilon", "rounds"), [("0.05", 1), ("10", 3)])
+def test_rounds_that_could_tell_nothing_of_the_first_grid_are_left_out(commuters, epsilon, rounds):
+    """What they would cost counts the cells; where there are people enough, every round is asked."""
+    method = AdaptiveSlots(SQUARES, HOURS)
+    shares = [exchange.question.share for exchange in asked(method, commuters, PureDP(epsilon)).transcript]
+    day = method.day
+    deciding, cells = shares[1 : 1 + rounds], shares[1 + rounds]
+    assert shares[0] == day.sizing and deciding == list(day.deciding[-rounds:])
+    assert cells > max(deciding)
+    assert sum(shares) == 1
+
+
+def test_a_number_of_standard_errors_is_not_negative():
+    with pytest.raises(InputError, match="telling"):
+        replace(Adaptive.for_slots(SQUARES), telling=Fraction(-1))
 
 
 def test_hours_that_differ_are_told_apart(commuters):

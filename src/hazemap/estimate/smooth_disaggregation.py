@@ -57,10 +57,11 @@ def _together(several: Sequence[_Some]) -> _Some:
 _NONE = _Some(np.empty(0, dtype=np.uint64), np.empty(0), np.empty(0), np.empty(0, dtype=np.int64))
 
 
-def inside(cells: Leaves, values: Floats, stddev: Floats) -> Disaggregation:
+def inside(cells: Leaves, values: Floats, stddev: Floats, shows: float = SHOWS) -> Disaggregation:
     """A map's cells as finer ones; as they are where cells are nested, or the tree does not know who touches whom.
 
-    `values` are 0 or more, `stddev` their standard errors. O(cells found · depth).
+    `values` are 0 or more, `stddev` their standard errors; `shows` is the part of one that a cut must show. O(cells
+    found · depth).
     """
     tree = cells.tree
     nowhere = np.flatnonzero(cells.cells == NOWHERE)
@@ -81,7 +82,7 @@ def inside(cells: Leaves, values: Floats, stddev: Floats) -> Disaggregation:
         cut = np.zeros(len(drawn.cells), dtype=np.bool_)
         parts = _NONE
         if level < tree.depth and room > 0:
-            cut, parts = _cut(known, level, drawn, stddev)
+            cut, parts = _cut(known, level, drawn, shows * stddev)
         found.append(drawn.those(~cut))
         drawn = parts
         room -= len(parts.cells)
@@ -96,7 +97,7 @@ def shown(cellmap: CellMap) -> CellMap:
     return finer(cellmap) if cellmap.reading is Reading.LIKELY else cellmap
 
 
-def finer(cellmap: CellMap) -> CellMap:
+def finer(cellmap: CellMap, shows: float = SHOWS) -> CellMap:
     """A map cut as finely as its best guess is uneven; where nothing would be cut, the same map.
 
     What is unbiased in a cell, and its standard error, are spread evenly over its parts, so that every union of them
@@ -104,9 +105,9 @@ def finer(cellmap: CellMap) -> CellMap:
     """
     cells, values = cellmap.cells, np.maximum(cellmap.values, 0)
     coarse = (cells.levels < cells.tree.depth) & (cells.levels >= 0)
-    if not (coarse & (values > SHOWS * cellmap.stddev)).any():
+    if not (coarse & (values > shows * cellmap.stddev)).any():
         return cellmap  # nothing can be cut
-    found = inside(cells, values, cellmap.stddev)
+    found = inside(cells, values, cellmap.stddev, shows)
     if found.cells.size == cellmap.cells.size:
         return cellmap
     areas = found.cells.areas
@@ -171,9 +172,9 @@ class _Known:
         return found
 
 
-def _cut(known: _Known, level: int, some: _Some, stddev: Floats) -> tuple[NDArray[np.bool_], _Some]:
-    """Which cells are cut, and their parts."""
-    tree, shows = known.tree, SHOWS * stddev[some.holder]
+def _cut(known: _Known, level: int, some: _Some, least: Floats) -> tuple[NDArray[np.bool_], _Some]:
+    """Which cells are cut, and their parts: those of which a part differs by so many of an even share."""
+    tree, shows = known.tree, least[some.holder]
     likely = some.values > shows  # no part can differ by more
     if not likely.any():
         return likely, _NONE

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.arrays import Ints
+from hazemap.cellmap import CellMap
 from hazemap.cells import Leaves
 from hazemap.errors import FileError, InputError
 from hazemap.estimate.slot_maps import SlotMaps
@@ -104,6 +105,11 @@ class TimedRelease(Release, contents=TimedContents):
     def by_slot(self) -> tuple[Release, ...]:
         """The map of each slot."""
         return tuple(self.during(number) for number in range(len(self.slots)))
+
+    @cached_property
+    def _detail(self) -> CellMap:
+        """Where people lie inside the total's cells: as every slot has it."""
+        return self.maps.detail
 
     def label(self) -> dict[str, Any]:
         """Which question named the cells of the total, and the slots: the numbers follow from the transcript."""
