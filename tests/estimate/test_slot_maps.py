@@ -137,3 +137,14 @@ def test_nobody_is_nowhere_in_particular():
         made.during([4])
     with pytest.raises(InputError, match="no cells were counted in slots"):
         read_slots([(Query(Counts(ASKED[0]), Fraction(1)), answered(np.zeros(11), 1.0, 3.0))], CELLS, SLOTS)
+
+
+def test_the_detail_of_slots_is_that_of_the_total_and_cells_keep_their_numbers():
+    made = read(exact(truth() * np.array([9, 1, 1, 1, 1, 1, 1, 1, 4, 1])))
+    shown, hour = made.detail, made.finer([1])
+    assert np.array_equal(shown.cells.cells[shown.places], hour.cells.cells)
+    cell = made.total.cells.locate(TIMED.tree.span(hour.cells.cells)[0])
+    own = made.total.places
+    assert shown.cells.size > CELLS.size
+    assert np.allclose(np.bincount(cell, shown.values[shown.places], CELLS.size)[own], made.total.values[own])
+    assert np.allclose(np.bincount(cell, hour.values, CELLS.size)[own], made.values[1][own])
