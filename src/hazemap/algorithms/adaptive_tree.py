@@ -162,11 +162,6 @@ class Adaptive:
         )
 
     @property
-    def before_cells(self) -> tuple[Fraction, ...]:
-        """The shares of the questions that are asked before the cells are fixed, in order."""
-        return (*([] if self._sizing is None else [self._sizing]), *self.deciding)
-
-    @property
     def _sizing(self) -> Fraction | None:
         """What counts the people first: nobody who has named the first cells, or how many numbers there may be."""
         return self.sizing if self.prior is None and self.most_numbers is None else None
