@@ -103,6 +103,7 @@ BEFORE = {
     "fullness": (20, 6, 6),
     "smooth": None,
     "sizing": None,
+    "even": None,
 }
 WITH_ITS_TOTAL = {
     **BEFORE,
@@ -144,7 +145,8 @@ THINGS = {
     "budgets": (PureDP("0.1"), ZCDP("0.5"), ApproxDP(1, "1e-6")),
     "adaptive": Adaptive(TREE, OneVote(), prior=Leaves(TREE, TREE.children(TREE.root)), **BEFORE),
     "adaptive-with-its-total": Adaptive(TREE, OneVote(), **WITH_ITS_TOTAL),
-    "adaptive-that-skips-a-round": Adaptive(TREE, OneVote()),
+    "adaptive-that-skips-a-round": Adaptive(TREE, OneVote(), smooth=Fraction(3, 10), even=None),
+    "adaptive-of-even-maps": Adaptive(TREE, OneVote()),
     "query-of-a-sketch": Query(
         Concatenation((COUNTS, CountMinSketch(TREE, 5, width=100, rows=3, bounding=OneVote(), key=7)), (1, 1)),
         Fraction(1, 2),

@@ -16,7 +16,7 @@ from hazemap.algorithms import (
     PrivateBoundingBox,
     UniformGrid,
 )
-from hazemap.algorithms.adaptive_tree import cut
+from hazemap.algorithms.adaptive_tree import bordering, cut
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.errors import InputError
@@ -138,7 +138,7 @@ def test_the_adaptive_tree_is_finer_where_people_are():
 def test_a_cell_is_cut_until_its_parts_hold_what_was_asked():
     quarters = Leaves(TREE, TREE.children(TREE.root))
     numbers = np.array([1600.0, 400.0, 99.0, -50.0])
-    parts = cut(consistent([Measurement(quarters, numbers, np.ones(4), 0.0)], quarters), 100.0)
+    parts = cut(quarters, numbers, 100.0)
     assert np.bincount(TREE.level(parts.cells)).tolist() == [0, 2, 4, 16]
 
 
@@ -157,16 +157,29 @@ def test_the_cells_are_asked_first_and_then_coarser_ones():
 
 
 def test_every_run_spends_all_of_the_budget_with_or_without_the_last_deciding_round():
-    """On even ground the cells get the share of the last deciding round; on a street they do not."""
+    """On even ground, with a lake or without, the cells get the share of the last deciding round; on a street not."""
     even = np.random.default_rng(3).uniform(0, 1, (200_000, 2))
     street = even * np.array([1.0, 0.003])
+    lake = even[np.hypot(*(even - [0.55, 0.4]).T) > 0.3]
     asked = {}
-    for name, spots in (("even", even), ("street", street)):
+    for name, spots in (("even", even), ("lake", lake), ("street", street)):
         trust = Seeded(2 * spots[:, 0], 2 * spots[:, 1])
         run(Adaptive(Quadtree.around(Box(0, 0, 2, 2), 9)), trust, PureDP(1), Unrecorded())
         assert sum(question.share for question in trust.asked) == 1
         asked[name] = len(trust.asked)
-    assert asked == {"even": 5, "street": 6}
+    assert asked == {"even": 5, "lake": 5, "street": 6}
+
+
+def test_a_cell_across_a_border_is_cut_as_the_full_ones_beside_it_are():
+    grid = Leaves.at_level(TREE, 3)
+    west = np.empty(64, dtype=np.int64)
+    west[grid.locate(TREE.span(TREE.grid(3).ravel())[0])] = np.tile(np.arange(8), 8)
+    numbers = np.select([west < 4, west == 4], [1000.0, 300.0], 0.0)
+    asked = [Measurement(grid, numbers, np.full(64, 25.0), 0.0)]
+    found = bordering(asked, consistent(asked, grid))
+    full, border, empty = (found[numbers == number] for number in (1000, 300, 0))
+    assert np.allclose(full, 1000, rtol=0.05) and (border > 600).all() and (empty < 20).all()
+    assert (bordering(asked, consistent([Measurement(grid, -numbers, np.full(64, 25.0), 0.0)], grid)) <= 0).all()
 
 
 def test_a_prior_replaces_the_first_grid():

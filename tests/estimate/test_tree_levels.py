@@ -67,3 +67,27 @@ def test_around_a_cell_are_its_own_parent_and_what_holds_the_cells_beside_it(tre
 
 def test_a_map_of_nothing_but_nowhere_has_no_generation():
     assert TreeLevels(Leaves(SQUARES, np.array([NOWHERE]))).levels == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_densest_neighbour_is_found_among_cells_of_all_sizes(seed):
+    leaves = cut_here_and_there(SQUARES, seed, [NOWHERE])
+    values = np.random.default_rng(seed).exponential(1, leaves.size)
+    pixels = SQUARES.grid(SQUARES.depth)
+    owner = leaves.locate(SQUARES.span(pixels.ravel())[0]).reshape(pixels.shape)
+    density = (values / np.maximum(leaves.areas, 1))[owner]
+    wanted = np.zeros(leaves.size)
+    for leaf in np.flatnonzero(leaves.cells != NOWHERE):
+        rows, columns = np.nonzero(owner == leaf)
+        size, top, left = np.ptp(rows) + 1, rows.min(), columns.min()
+        around = [(top - size, left), (top + size, left), (top, left - size), (top, left + size)]
+        beside = [density[r : r + size, c : c + size].mean() for r, c in around if min(r, c) >= 0 and max(r, c) < 32]
+        wanted[leaf] = leaves.areas[leaf] * max(beside)
+    assert np.allclose(TreeLevels(leaves).fullest_beside(values), wanted, rtol=1e-3)
+
+
+def test_hexagons_have_neighbours_of_any_size_too():
+    leaves = cut_here_and_there(HEXES, 1)
+    found = TreeLevels(leaves).fullest_beside(leaves.areas)
+    inner = found > 0
+    assert inner.any() and np.allclose(found[inner], leaves.areas[inner], rtol=1e-6)  # an even map is even all around

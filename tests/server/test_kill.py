@@ -56,6 +56,7 @@ METHOD = Adaptive(
     coarser=((1, Fraction(1, 10)),),
     smooth=None,
     sizing=None,
+    even=None,
 )
 ROUNDS = 4
 QUARTER = Cohort(PEOPLE, SHARD, dropout=Fraction(1, 4), sampling=Sampling.ONE, mode=Mode.SEMI_HONEST)

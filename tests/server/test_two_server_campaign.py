@@ -37,6 +37,7 @@ METHOD = Adaptive(
     coarser=((1, Fraction(1, 10)),),
     smooth=None,
     sizing=None,
+    even=None,
 )
 ROUNDS = 4
 EXACT = PureDP(10_000)

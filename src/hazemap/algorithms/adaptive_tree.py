@@ -1,5 +1,6 @@
 """A tree whose leaves all hold about as many people as the noise allows: the default method."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf, sqrt
@@ -9,12 +10,14 @@ import numpy as np
 
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.algorithms.count_queries import fan_out, positions, with_nowhere
-from hazemap.arrays import Ints
+from hazemap.arrays import Floats, Ints
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Cells, Leaves, Partition, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import ConsistentEstimate, Measurement, consistent, measurements, read, roughness
+from hazemap.estimate.empirical_bayes import likely
+from hazemap.estimate.tree_levels import TreeLevels
 from hazemap.noisy_queries import Answer, Prices, Query, Question, Rounds
 from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
@@ -47,10 +50,12 @@ class Adaptive:
     are: `sizing` is the share that counts them for that. `prior` replaces it by any disjoint cells: last year's map, or
     one of the buildings.
 
-    A map whose roughness is below `smooth` needs no last deciding round: the cells get its share. `None` leaves no
-    round out for that, whatever the map is like. Where people were counted first, `telling` leaves out deciding rounds
-    before the last in which a cell of the first grid would hold less than so many standard errors on average: what they
-    cut would be noise. The cells get their share too, and are a third fuller if one round alone decided on them.
+    A map that is below `even` in roughness, over all cells that stand out of the noise, needs no last deciding round:
+    the cells get its share, and hold `EVENLY` many standard errors. `None` leaves no round out, whatever the map is
+    like. (`smooth` is the same of earlier versions: it looked at small cells alone, which are those at borders.) Where people were counted
+    first, `telling` leaves out deciding rounds before the last in which a cell of the first grid would hold less than
+    so many standard errors on average: what they cut would be noise. The cells get their share too, and are a third
+    fuller if one round alone decided on them.
 
     `most_numbers` limits how many numbers are asked for in all rounds together: what each device sends. Then a round
     asks at most about a third of what the next one may, and cells are fuller where they must be. Nobody is counted
@@ -76,9 +81,10 @@ class Adaptive:
     most_numbers: int | None = None
     contrast: Fraction | None = Fraction(3, 2)
     descent: int | None = None
-    smooth: Fraction | None = Fraction(3, 10)
+    smooth: Fraction | None = None
     sizing: Fraction | None = Fraction(5, 1000)
     telling: Fraction | None = None
+    even: Fraction | None = Fraction(43, 100)
 
     FROM_MAP: ClassVar[dict[str, Any]] = {"deciding": (), "fullness": ()}
     FROM_LIST: ClassVar[dict[str, Any]] = {"deciding": (Fraction(20, 100),), "fullness": (6,)}
@@ -99,7 +105,8 @@ class Adaptive:
         """
         shares, coarser = (Fraction(4, 100), Fraction(8, 100), Fraction(16, 100)), ((2, Fraction(5, 100)),)
         return cls(
-            tree, bounding, 64, shares, (4, 4, 4), coarser, prior, Reading.SHRUNK, most_numbers, None, None, None, None
+            *(tree, bounding, 64, shares, (4, 4, 4), coarser, prior, Reading.SHRUNK, most_numbers),
+            *(None, None, None, None, None),
         )
 
     @classmethod
@@ -115,9 +122,9 @@ class Adaptive:
         return cls(
             *(tree, bounding, first, shares, (20, 6, 6), coarser),
             most_numbers=most_numbers,
-            smooth=None,
             sizing=Fraction(1, 100),
             telling=Fraction(3, 10),
+            even=None,
         )
 
     @classmethod
@@ -146,6 +153,8 @@ class Adaptive:
             raise InputError("`smooth` is a roughness, 0 or more, or None")
         if self.telling is not None and self.telling < 0:
             raise InputError("`telling` is a number of standard errors, 0 or more, or None")
+        if self.even is not None and self.even < 0:
+            raise InputError("`even` is a roughness, 0 or more, or None")
         if self.descent is not None and self.descent < 1:
             raise InputError("a `descent` goes down 1 level a round or more, or is None")
         if self.prior and (self.prior.tree != self.tree or self.prior.nested):
@@ -186,22 +195,26 @@ class Adaptive:
             first = coarsest(self.tree, wanted)
         cells = with_nowhere(first, self.bounding)
         left = self._checked(cells) - len(transcript)
-        older, shares = np.zeros(0, dtype=np.uint64), self._telling(cells, people, prices)
+        older, shares, even = np.zeros(0, dtype=np.uint64), self._telling(cells, people, prices), False
         vague = VAGUE if len(shares) == 2 < len(self.deciding) + 1 else 1.0
         while len(shares) > 1:
             query = Query(Counts(cells, self.bounding), shares.pop(0))
             transcript.append((query, (yield query)))
             left -= cells.size
             asked = measurements(transcript, cells)
-            if len(shares) == 2 and len(self.deciding) > 1 and self._is_smooth(asked, cells, prices):
-                shares = [sum(shares, Fraction(0))]
+            if len(shares) == 2 and len(self.deciding) > 1:
+                even = self._is_even(asked, cells, prices)
+                if even or self._is_smooth(asked, cells, prices):
+                    shares = [sum(shares, Fraction(0))]
             noise = prices.stddev(query.encoder, shares[0]) / self.bounding.unit
             later = len(shares) - 1
-            fullness = self.fullness[-1 - later] if later else self._last(asked, cells, noise) * vague
+            fullness = self.fullness[-1 - later] if later else self._last(asked, cells, noise, even) * vague
             # Where noise is next to nothing, one person need not be cut.
             limit = None if self.descent is None else np.where(np.isin(cells.cells, older), 0, self.descent)
             older = cells.cells
-            cells = self._cut(consistent(asked, cells), max(fullness * noise, 1.0), left, later, limit)
+            known = consistent(asked, cells)
+            numbers = bordering(asked, known) if even else known.numbers
+            cells = self._cut(known, max(fullness * noise, 1.0), left, later, limit, numbers)
         for levels, share in ((0, shares[0]), *self.coarser):
             query = Query(Counts(self._above(cells, levels), self.bounding), share)
             transcript.append((query, (yield query)))
@@ -230,22 +243,36 @@ class Adaptive:
         """
         if self.smooth is None:
             return False
-        rest = self.deciding[-1] + self.share
-        noise = prices.stddev(Counts(cells, self.bounding), rest) / self.bounding.unit
+        noise = self._noise_of_rest(cells, prices)
         return roughness(asked, cells, CLEAR[0] * noise, CLEAR[1] * noise) < self.smooth
 
-    def _last(self, asked: list[Measurement], cells: Leaves, noise: float) -> float:
+    def _is_even(self, asked: list[Measurement], cells: Leaves, prices: Prices) -> bool:
+        """Whether parts of all cells that stand out of the noise differ little from what is around them.
+
+        On maps with borders the small ones alone differ much, though all that is in between is even.
+        """
+        if self.even is None:
+            return False
+        return roughness(asked, cells, CLEAR[0] * self._noise_of_rest(cells, prices), inf) < self.even
+
+    def _noise_of_rest(self, cells: Leaves, prices: Prices) -> float:
+        """Standard error of these cells' numbers for all that is left when a single deciding round is."""
+        rest = self.deciding[-1] + self.share
+        return prices.stddev(Counts(cells, self.bounding), rest) / self.bounding.unit
+
+    def _last(self, asked: list[Measurement], cells: Leaves, noise: float, even: bool) -> float:
         """How full the last cells are, in standard errors: `contrast` by the roughness of cells well above the noise.
 
         A part that differs from its neighbours by τ of its number shows where it is more than some noise/τ; so the
         rougher a map, the smaller the cells that show something. Where parts differ little, a rectangle that cuts a
-        cell errs little too, and larger cells bring it less noise: so τ counts a little more where `smooth` is known.
-        At most the last `fullness`, at least `contrast` itself.
+        cell errs little too, and larger cells bring it less noise: so τ counts a little more where maps are told apart
+        by it. At most the last `fullness`, at least `contrast` itself; of an even map, from all cells, within `EVENLY`.
         """
         if self.contrast is None:
             return self.fullness[-1]
-        rough = min(roughness(asked, cells, CLEAR[0] * noise, CLEAR[1] * noise), 1.0)
-        return min(self.fullness[-1], float(self.contrast) / max(rough, 1e-9) ** (1 if self.smooth is None else STEEP))
+        rough = min(roughness(asked, cells, CLEAR[0] * noise, inf if even else CLEAR[1] * noise), 1.0)
+        found = float(self.contrast) / max(rough, 1e-9) ** (1 if self.smooth is None and self.even is None else STEEP)
+        return min(max(found, EVENLY[0]), EVENLY[1]) if even else min(found, self.fullness[-1])
 
     def _checked(self, first: Leaves) -> float:
         """How many numbers may be asked for; `InputError` if the first cells alone, never cut, would be more."""
@@ -260,16 +287,22 @@ class Adaptive:
         return self.most_numbers
 
     def _cut(
-        self, known: ConsistentEstimate, fullness: float, left: float, later: int, limit: Ints | None = None
+        self,
+        known: ConsistentEstimate,
+        fullness: float,
+        left: float,
+        later: int,
+        limit: Ints | None,
+        numbers: Floats,
     ) -> Leaves:
-        """The next cells: as full as wanted, or fuller, so that numbers are left for the `later` rounds.
+        """The next cells, by these numbers: as full as wanted, or fuller, so that some are left for `later` rounds.
 
         Rounds are to grow threefold: the next one gets 1/(1 + 3 + … + 3^later) of what is left, and never so much
         that asking these cells again in all later rounds would be too much. Bisection, some 20 cuts.
         """
 
         def cells(fullness: float) -> Leaves:
-            return with_nowhere(cut(known, fullness, limit), self.bounding)
+            return with_nowhere(cut(known.leaves, numbers, fullness, limit), self.bounding)
 
         def fits(cells: Leaves) -> bool:
             above = 0 if later else sum(self._above(cells, levels).size for levels, _ in self.coarser)
@@ -279,7 +312,7 @@ class Adaptive:
         found = cells(fullness)
         if fits(found):
             return found
-        low, high, found = fullness, max(fullness, float(known.numbers.max())), known.leaves
+        low, high, found = fullness, max(fullness, float(numbers.max())), known.leaves
         for _ in range(20):
             middle = sqrt(low * high)
             finer = cells(middle)
@@ -289,6 +322,13 @@ class Adaptive:
 
 CLEAR = (4, 64)
 """Standard errors that a cell holds whose roughness is looked at: those below do not show it, those above are cut."""
+
+
+EVENLY = (10, 16)
+"""Least and most standard errors that a cell of an even map holds, as measured on maps to learn from."""
+
+BESIDE, AT_MOST = 1.5, 4
+"""How much denser than a cell one beside it has to be to count, and how many times a cell's own people at most."""
 
 
 FEWEST, EACH = 16, 6
@@ -310,14 +350,31 @@ def coarsest(tree: Tree, cells: int) -> Leaves:
     return grid
 
 
-def cut(known: ConsistentEstimate, fullness: float, limit: Ints | None = None) -> Leaves:
+def bordering(asked: Sequence[Measurement], known: ConsistentEstimate) -> Floats:
+    """The numbers that cells are cut by on an even map: higher where a cell is at the border of what is full.
+
+    A cell across a border is only part full, so it would be cut less than the full ones beside it, and yet it is the
+    one that shows something. So a cell counts as if it were 1/`BESIDE` as dense as the densest cell beside it, but for
+    no more than `AT_MOST` times what it holds: what is empty stays large. Both by the most plausible map of all answers
+    so far, since of four noisy numbers the largest says little.
+    """
+    cells, numbers = known.leaves, known.numbers
+    total = float(numbers[cells.cells != NOWHERE].sum())
+    if total <= 0:
+        return numbers
+    plausible = likely(asked, cells, total)
+    beside = TreeLevels(cells).fullest_beside(plausible) / BESIDE
+    return np.asarray(np.maximum(numbers, np.minimum(beside, AT_MOST * np.maximum(numbers, plausible))))
+
+
+def cut(cells: Leaves, numbers: Floats, fullness: float, limit: Ints | None = None) -> Leaves:
     """Each cell replaced by its descendants k levels down, k so that one of them holds about `fullness`.
 
-    `limit` is the largest k of each cell, if there is one.
+    `numbers` are how many people each cell holds, float64[cells]; `limit` is the largest k of each, if there is one.
     """
-    tree, places = known.leaves.tree, known.leaves.cells != NOWHERE
-    todo: Cells = known.leaves.cells[places]
-    parts = np.maximum(known.numbers[places] / fullness, 1.0)
+    tree, places = cells.tree, cells.cells != NOWHERE
+    todo: Cells = cells.cells[places]
+    parts = np.maximum(numbers[places] / fullness, 1.0)
     times = np.rint(np.log(parts) / np.log(round(fan_out(tree)) if tree.depth else 2)).astype(np.int64)
     times = np.minimum(times, tree.depth - tree.level(todo))
     if limit is not None:

@@ -111,6 +111,12 @@ BUILT_IN: dict[str, NamedMethod] = {
                     none="none",
                 ),
                 Setting(
+                    *("even", "even", "the same roughness, over all cells and with borders cut finer"),
+                    *(SMALL, 10**6),
+                    part=True,
+                    none="none",
+                ),
+                Setting(
                     *("sizing", "sizing", "part of the budget that counts people for the first grid"),
                     *(SMALL, Fraction(9, 10)),
                     part=True,

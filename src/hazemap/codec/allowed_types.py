@@ -90,7 +90,7 @@ RENAMED: Mapping[str, str] = {"outside": "nowhere", "value_encoding": "gauge", "
 """Fields whose name in texts is older than the one in the code: their digests stay what they were."""
 
 YOUNGER: Mapping[str, frozenset[str]] = {
-    "Adaptive": frozenset({"descent", "smooth", "sizing", "telling"}),
+    "Adaptive": frozenset({"descent", "smooth", "sizing", "telling", "even"}),
     "AdaptiveSlots": frozenset({"most_numbers"}),
     "Answer": frozenset({"skewness", "chances"}),
     "HTF": frozenset({"height", "negative"}),

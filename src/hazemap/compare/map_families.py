@@ -247,6 +247,45 @@ def _crescent(stream: Stream) -> Floats:
     return np.asarray(np.exp(-0.5 * ((away - 0.33) / 0.03) ** 2) * np.exp(-0.6 * abs(angle)) * clusters)
 
 
+def _farmsteads(stream: Stream) -> Floats:
+    """Twenty-five small squares in empty country, some four times as full as others."""
+    density = np.zeros((SIDE, SIDE))
+    for row, column, size, full in uniform(stream, 100).reshape(25, 4):
+        inside = np.maximum(abs(ROW - row), abs(COLUMN - column)) < 0.006 + 0.014 * size
+        density[inside] += 4.0**full
+    return density
+
+
+def _festival(stream: Stream) -> Floats:
+    """Four fifths on one round meadow, the others on three small ones."""
+    (row, column), *others = uniform(stream, 8).reshape(4, 2)
+    small = sum((_distance(*at) < 0.015 for at in others), np.zeros((SIDE, SIDE)))
+    large = np.where(_distance(row, column) < 0.05, 1.0, 0.0)
+    return np.asarray(0.8 * large / large.sum() + 0.2 * small / small.sum())
+
+
+def _mesh(stream: Stream) -> Floats:
+    """Slanting lanes a pixel wide in two directions, nobody between them; each lane has its own number of people."""
+    rows, columns = np.meshgrid(np.arange(SIDE), np.arange(SIDE), indexing="ij")
+    density = np.zeros((SIDE, SIDE))
+    for at, every in ((rows + columns, 13), (2 * rows - columns + SIDE, 38)):
+        weights = np.exp(normal(stream, 3 * SIDE))
+        density += np.where(at % every == 0, weights[at], 0)
+    return density
+
+
+def _parcels(stream: Stream) -> Floats:
+    """Two hundred parcels, each the places nearest to one, half of them empty and the others evenly full."""
+    where, luck = uniform(stream, 400).reshape(200, 2), uniform(stream, 200)
+    nearest = np.argmin([_distance(row, column) for row, column in where], axis=0)
+    return np.asarray(np.where(luck < 0.5, 0.0, 1 + luck)[nearest])
+
+
+def _pond(stream: Stream) -> Floats:  # noqa: ARG001 - nothing is drawn
+    """Spread evenly inside an ellipse, nobody outside it."""
+    return np.where(((ROW - 0.44) / 0.22) ** 2 + ((COLUMN - 0.57) / 0.37) ** 2 < 1, 1.0, 0.0)
+
+
 FAMILIES = {
     family.name: family
     for family in (
@@ -274,6 +313,11 @@ FAMILIES = {
         MapFamily("spikes", "fifty full pixels", 30_000, _spikes),
         MapFamily("band", "a slanting band ten times as full as the rest", 60_000, _band),
         MapFamily("crescent", "a crescent with clusters on it", 40_000, _crescent),
+        MapFamily("farmsteads", "twenty-five small squares in empty country", 5_000, _farmsteads),
+        MapFamily("festival", "one full meadow and three small ones", 4_000, _festival),
+        MapFamily("mesh", "on slanting lanes a pixel wide", 200_000, _mesh),
+        MapFamily("parcels", "two hundred parcels, every other one empty", 100_000, _parcels),
+        MapFamily("pond", "spread evenly inside an ellipse", 30_000, _pond),
     )
 }
 """Every family by its name."""

@@ -19,7 +19,7 @@ from hazemap.arrays import Floats, Ints
 from hazemap.cellmap import CellMap, Noise, Reading, Spread
 from hazemap.cells import MOST_CELLS, NOWHERE, Cells, Leaves, Tree
 from hazemap.estimate.shrinkage import AdjacentCells
-from hazemap.estimate.tree_levels import TreeLevel, TreeLevels
+from hazemap.estimate.tree_levels import TreeLevels
 
 SHOWS = 0.25
 """A cell is cut where one of its parts would differ by this part of the cell's standard error from an even share."""
@@ -67,10 +67,10 @@ def inside(cells: Leaves, values: Floats, stddev: Floats, shows: float = SHOWS) 
     nowhere = np.flatnonzero(cells.cells == NOWHERE)
     if cells.nested or not isinstance(tree, AdjacentCells) or len(nowhere) == cells.size:
         return Disaggregation(cells, np.arange(cells.size), values)
-    generations, known, drawn = TreeLevels(cells).levels, _Known(cast(_Touching, tree)), _NONE
+    above, known, drawn = TreeLevels(cells), _Known(cast(_Touching, tree)), _NONE
+    generations, held = above.levels, above.held(values)
     found = [_Some(cells.cells[nowhere], values[nowhere], cells.areas[nowhere], nowhere)]
     room = MOST_CELLS - cells.size
-    held = _held(generations, values)
     for level in range(tree.depth + 1):
         if level < len(generations):
             here = generations[level]
@@ -130,18 +130,6 @@ class EvenDisaggregation:
     def of(self, weights: Floats) -> Spread:
         """The noise of Σ weights · parts."""
         return self.noise.of(np.bincount(self.holder, weights * self.share, self.size).astype(np.float64))
-
-
-def _held(generations: list[TreeLevel], values: Floats) -> list[Floats]:
-    """How many people are in each cell of each generation."""
-    held = list[Floats]()
-    below: Floats = np.empty(0)
-    for here in reversed(generations):
-        numbers = np.append(values, 0.0)[here.leaf]
-        numbers[here.leaf < 0] = below
-        held.append(numbers)
-        below = np.bincount(here.parent, numbers).astype(np.float64)[np.bincount(here.parent) > 0]
-    return held[::-1]
 
 
 class _Known:

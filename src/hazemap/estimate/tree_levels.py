@@ -69,6 +69,41 @@ class TreeLevels:
             areas = np.bincount(parent, area).astype(np.float64)[np.bincount(parent) > 0]
         return generations[::-1]
 
+    def held(self, values: Floats) -> list[Floats]:
+        """How many people are in each cell of each generation, from those in each cell of the map: O(cells · depth)."""
+        found = list[Floats]()
+        below: Floats = np.empty(0)
+        for here in reversed(self.levels):
+            numbers = np.append(values, 0.0)[here.leaf]
+            numbers[here.leaf < 0] = below
+            found.append(numbers)
+            below = np.bincount(here.parent, numbers).astype(np.float64)[np.bincount(here.parent) > 0]
+        return found[::-1]
+
+    def fullest_beside(self, values: Floats) -> Floats:
+        """What each cell of the map would hold were it as dense as the densest cell of its size that touches it.
+
+        A part of a larger cell is as dense as that. Nothing where the tree does not know who touches whom. O(cells ·
+        log cells).
+        """
+        leaves, tree = self.leaves, self.leaves.tree
+        found = np.zeros(leaves.size)
+        if not isinstance(tree, AdjacentCells):
+            return found
+        density = np.divide(values, leaves.areas, out=np.zeros(leaves.size), where=leaves.areas > 0)
+        for here, held in zip(self.levels, self.held(values), strict=True):
+            own = here.leaf >= 0
+            beside = tree.neighbours(here.cells[own])
+            cells, known = beside.ravel(), np.zeros(beside.size)
+            place = np.minimum(np.searchsorted(here.cells, cells), len(here.cells) - 1)
+            same = here.cells[place] == cells
+            known[same] = (held / here.area)[place[same]]
+            larger = np.flatnonzero(~same & (cells != NOWHERE))
+            holder = leaves.locate(tree.span(cells[larger])[0])
+            known[larger] = np.where(holder >= 0, density[holder], 0)
+            found[here.leaf[own]] = here.area[own] * known.reshape(beside.shape).max(axis=1, initial=0)
+        return found
+
     @cached_property
     def unknown(self) -> list[Measurement]:
         """A measurement of each generation that says nothing: with it, least squares tell of all of them."""
