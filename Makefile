@@ -44,7 +44,7 @@ EVALUATION := $(wildcard ../shared/data)
 COMPARE := $(BIN)/$(if $(EVALUATION),python -m research.compare quick --data $(EVALUATION),hazemap compare quick)
 COMPARISONS := quick today gallery federated htf-4 htf-5 htf-6 htf-7 htf-8 htf-10a htf-10b htf-10c htf-10d htf-10e \
   heatmaps-1 heatmaps-2 heatmaps-4 heatmaps-5 heatmaps-6 heatmaps-7 heatmaps-8 heatmaps-10 heatmaps-11 \
-  users-means users-cells users-samples users-people users-lengths users-chop users-distributions strange strange-development
+  users-means users-cells users-samples users-people users-lengths users-chop users-distributions strange strange-development strange-fresh
 
 compare-quick: .venv/base  ## Every method side by side in ten minutes: tables and figures (in ./comparison/quick)
 	$(COMPARE) -o comparison/quick

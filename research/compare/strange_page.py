@@ -1,7 +1,7 @@
-"""The page on maps that nobody tuned to: docs/results/strange-maps.md, from the Parquet of three comparisons.
+"""The page on maps that nobody tuned to: docs/results/strange-maps.md, from the Parquet of four comparisons.
 
 python -m research.compare.strange_page [FOLDER]   FOLDER (./comparison) holds `strange`, `strange-development`,
-    and `quick` with the method `auto before`
+    `strange-fresh`, and `quick` with the method `auto before`
 """
 
 import sys
@@ -43,8 +43,7 @@ def ratios(results: Results) -> Iterator[tuple[str, float, str, float, float, fl
     for place in results.named("map"):
         for epsilon in sorted(results.named("epsilon")):
             here = results.where(map=place, epsilon=epsilon)
-            rivals = [name for name in CLASSICS if name in results.named("method")]
-            errors = {name: here.where(method=name).mean("mre").mean for name in rivals}
+            errors = {name: here.where(method=name).mean("mre").mean for name in classics(results)}
             best = min(errors, key=lambda name: errors[name])
             now, before = (here.where(method=name) for name in ("auto", BEFORE.name))
             own, l1 = now.mean("mre").mean, here.where(method="AG").mean("l1").mean
@@ -67,13 +66,23 @@ def table(results: Results, heading: str) -> Table:
     return Table(heading, (head, *lines, *ends))
 
 
-def verdict(results: Results) -> str:
-    """Whether the goals are reached on the half held out."""
+def classics(results: Results) -> list[str]:
+    """The published methods that were measured."""
+    return [name for name in CLASSICS if name in results.named("method")]
+
+
+def rivals(results: Results) -> str:
+    """Which methods the best in hindsight is one of, where they are not all."""
+    return f"The best in hindsight is one of {', '.join(classics(results))} here."
+
+
+def verdict(results: Results, what: str) -> str:
+    """Whether the goals are reached on these maps."""
     rows = list(ratios(results))
     number = min(len(results.where(map=row[0], epsilon=row[1], method="auto").frame) for row in rows)
     own, against = [row[4] for row in rows], [row[5] for row in rows]
     return (
-        f"Of {len(rows)} pairs of a map held out and an ε, with {number} releases of each method or more, `auto` "
+        f"Of {len(rows)} pairs of {what} and an ε, with {number} releases of each method or more, `auto` "
         f"errs less than the best published method on {sum(one < 1 for one in own)} (before: "
         f"{sum(row[3] < 1 for row in rows)}), and more than {WORST} times as much on {sum(one > WORST for one in own)} "
         f"(before: {sum(row[3] > WORST for row in rows)}). The median is {median(own):.2f} (before: "
@@ -85,15 +94,19 @@ def verdict(results: Results) -> str:
 
 def main(folder: Path) -> None:
     """Write the page."""
-    names = ("strange", "strange-development", "quick")
-    held_out, development, quick = (Results.read(folder / name / RESULTS) for name in names)
+    names = ("strange", "strange-fresh", "strange-development", "quick")
+    held_out, fresh, development, quick = (Results.read(folder / name / RESULTS) for name in names)
     parts = [
         HEAD,
-        verdict(held_out),
+        verdict(held_out, "a map held out"),
+        verdict(fresh, "a map that was made up last"),
         table(held_out, "Held out: used for nothing but this table").markdown(2),
+        table(fresh, "Made up last, after the change, and measured once").markdown(2),
+        rivals(fresh),
         table(development, "Development: constants were chosen on these, too").markdown(2),
+        rivals(development),
         table(quick, "The maps of what auto chooses, before and now").markdown(2),
-        f"Rivals in this table: {', '.join(name for name in CLASSICS if name in quick.named('method'))}.",
+        rivals(quick),
     ]
     write_parts("\n\n".join(parts) + "\n", ROOT / "docs" / "results" / "strange-maps.md")
 

@@ -43,6 +43,9 @@ DEVELOPMENT = (
 )
 """Fifteen other families, made up, and four public maps: constants may be chosen by these and the maps of `quick`."""
 
+FRESH = ("spiral", "terraces", "stations", "donut", "allotments", "homesteads")
+"""Six families made up after the last change of `auto`, and measured once."""
+
 BEFORE = Method(
     "auto before",
     "auto",
@@ -69,6 +72,16 @@ STRANGE = Preset(
     ("mre", "l1"),
     figures=(("strange", ranking("mre", "How wrong are counts in rectangles?")),),
 )
+STRANGE_FRESH = Preset(
+    "strange-fresh",
+    "six families that were made up last, ε 0.1, 0.3, 0.5",
+    FRESH,
+    METHODS,
+    EPSILONS,
+    5,
+    ("mre", "l1"),
+    figures=(("strange-fresh", ranking("mre", "How wrong are counts in rectangles?")),),
+)
 STRANGE_DEVELOPMENT = Preset(
     "strange-development",
     "nineteen maps to learn from, ε 0.1, 0.3, 0.5",
@@ -80,4 +93,4 @@ STRANGE_DEVELOPMENT = Preset(
     figures=(("strange-development", ranking("mre", "How wrong are counts in rectangles?")),),
 )
 
-PRESETS = (STRANGE, STRANGE_DEVELOPMENT)
+PRESETS = (STRANGE, STRANGE_DEVELOPMENT, STRANGE_FRESH)

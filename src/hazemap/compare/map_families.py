@@ -286,6 +286,46 @@ def _pond(stream: Stream) -> Floats:  # noqa: ARG001 - nothing is drawn
     return np.where(((ROW - 0.44) / 0.22) ** 2 + ((COLUMN - 0.57) / 0.37) ** 2 < 1, 1.0, 0.0)
 
 
+def _spiral(stream: Stream) -> Floats:  # noqa: ARG001 - nothing is drawn
+    """One arm that winds out from a centre, and thins."""
+    away, angle = _distance(0.48, 0.53), np.arctan2(ROW - 0.48, COLUMN - 0.53)
+    turn = np.mod(away / 0.11 - angle / (2 * np.pi) + 0.5, 1) - 0.5
+    return np.asarray(np.exp(-0.5 * (turn * 0.11 / 0.012) ** 2 - away / 0.2))
+
+
+def _terraces(stream: Stream) -> Floats:  # noqa: ARG001 - nothing is drawn
+    """Nine even steps across the map, each twice as full as the one before."""
+    return np.asarray(2.0 ** np.floor(9 * (0.7 * ROW + 0.3 * COLUMN)))
+
+
+def _stations(stream: Stream) -> Floats:
+    """Stops along three straight lines, and thin country."""
+    density = np.full((SIDE, SIDE), 0.15 / SIDE**2)
+    for start, end in uniform(stream, 12).reshape(3, 2, 2):
+        for along, size in uniform(stream, 26).reshape(13, 2):
+            density += 0.85 / 39 * (0.4 + 1.2 * size) * _bell(*(start + along * (end - start)), 0.006)
+    return density
+
+
+def _donut(stream: Stream) -> Floats:  # noqa: ARG001 - nothing is drawn
+    """An even ring with sharp edges, empty inside and outside."""
+    return np.where(abs(_distance(0.52, 0.49) - 0.335) < 0.085, 1.0, 0.0)
+
+
+def _allotments(stream: Stream) -> Floats:
+    """Twelve by twelve rectangles of irregular sides, each even, with numbers by Pareto's law with index 1.5."""
+    rows, columns = (np.searchsorted(np.sort(uniform(stream, 11)), _AXIS) for _ in range(2))
+    weights = uniform(stream, 144).reshape(12, 12) ** (-1 / 1.5)
+    return np.asarray(weights[rows[:, None], columns])
+
+
+def _homesteads(stream: Stream) -> Floats:
+    """Three thousand single pixels at random, and a small town."""
+    number = 3000
+    homes = _at(_anywhere(stream, number), -np.log(uniform(stream, number) + 1e-12))
+    return np.asarray(0.7 * homes / homes.sum() + 0.3 * _bell(0.63, 0.34, 0.02))
+
+
 FAMILIES = {
     family.name: family
     for family in (
@@ -317,6 +357,12 @@ FAMILIES = {
         MapFamily("festival", "one full meadow and three small ones", 4_000, _festival),
         MapFamily("mesh", "on slanting lanes a pixel wide", 200_000, _mesh),
         MapFamily("parcels", "two hundred parcels, every other one empty", 100_000, _parcels),
+        MapFamily("spiral", "one arm that winds out from a centre", 120_000, _spiral),
+        MapFamily("terraces", "nine even steps, each twice as full", 200_000, _terraces),
+        MapFamily("stations", "stops along three lines", 80_000, _stations),
+        MapFamily("donut", "an even ring", 60_000, _donut),
+        MapFamily("allotments", "irregular rectangles by Pareto's law", 300_000, _allotments),
+        MapFamily("homesteads", "single homes and a small town", 25_000, _homesteads),
         MapFamily("pond", "spread evenly inside an ellipse", 30_000, _pond),
     )
 }
