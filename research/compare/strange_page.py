@@ -21,8 +21,8 @@ WORST, MEDIAN, AGAINST_AG = 1.05, 0.75, 1.0
 
 HEAD = """# Maps that nobody tuned to
 
-Made by `python -m research.compare.strange_page` from the results of `python -m research.compare strange` and
-`strange-development`; nothing is typed by hand.
+Made by `python -m research.compare.strange_page` from the results of `python -m research.compare` with `strange`,
+`strange-fresh` and `strange-development`; nothing is typed by hand.
 
 Maps were set apart in two halves before any method was measured on them. The *development half*, fifteen made-up
 families and four public maps, with the maps of [what auto chooses](../concepts/auto.md), served to understand where
