@@ -303,7 +303,8 @@ def _stations(stream: Stream) -> Floats:
     density = np.full((SIDE, SIDE), 0.15 / SIDE**2)
     for start, end in uniform(stream, 12).reshape(3, 2, 2):
         for along, size in uniform(stream, 26).reshape(13, 2):
-            density += 0.85 / 39 * (0.4 + 1.2 * size) * _bell(*(start + along * (end - start)), 0.006)
+            row, column = start + along * (end - start)
+            density += 0.85 / 39 * (0.4 + 1.2 * size) * _bell(row, column, 0.006)
     return density
 
 
