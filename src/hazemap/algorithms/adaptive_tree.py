@@ -52,10 +52,10 @@ class Adaptive:
 
     A map that is below `even` in roughness, over all cells that stand out of the noise, needs no last deciding round:
     the cells get its share, and hold `EVENLY` many standard errors. `None` leaves no round out, whatever the map is
-    like. (`smooth` is the same of earlier versions: it looked at small cells alone, which are those at borders.) Where people were counted
-    first, `telling` leaves out deciding rounds before the last in which a cell of the first grid would hold less than
-    so many standard errors on average: what they cut would be noise. The cells get their share too, and are a third
-    fuller if one round alone decided on them.
+    like. (`smooth` is the same of earlier versions: it looked at small cells alone, which are those at borders.) Where
+    people were counted first, `telling` leaves out deciding rounds before the last in which a cell of the first grid
+    would hold less than so many standard errors on average: what they cut would be noise. The cells get their share
+    too, and are a third fuller if one round alone decided on them.
 
     `most_numbers` limits how many numbers are asked for in all rounds together: what each device sends. Then a round
     asks at most about a third of what the next one may, and cells are fuller where they must be. Nobody is counted
@@ -106,7 +106,7 @@ class Adaptive:
         shares, coarser = (Fraction(4, 100), Fraction(8, 100), Fraction(16, 100)), ((2, Fraction(5, 100)),)
         return cls(
             *(tree, bounding, 64, shares, (4, 4, 4), coarser, prior, Reading.SHRUNK, most_numbers),
-            *(None, None, None, None, None),
+            *(None, None, None, None, None, None),
         )
 
     @classmethod
