@@ -6,8 +6,8 @@ look into. Those of slice `NOTES` say what became of a task's rows. This module 
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from itertools import groupby
+from dataclasses import dataclass
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any
 
@@ -185,7 +185,7 @@ def received(batches: Iterable[Any]) -> Iterator[tuple[int, list[bytes]]]:
                 yield where, together
 
 
-@dataclass
+@dataclass(frozen=True)
 class Notes:
     """What became of rows, in numbers that are for the curator's eyes only; whether people did not fit; what failed.
 
@@ -198,22 +198,19 @@ class Notes:
     nowhere: int = 0
     full: bool = False
     failed: tuple[str, str] | None = None
-    slices: list[int] = field(default_factory=list)
-    sample: list[bytes] = field(default_factory=list)
+    slices: tuple[int, ...] = ()
+    sample: tuple[bytes, ...] = ()
 
     @classmethod
     def read(cls, messages: Iterable[bytes]) -> "Notes":
         """Of several tasks together."""
-        whole = cls()
-        for message in messages:
-            head, _, sample = message.partition(b"\n")
-            rows, without_person, nowhere, full, failed, slices = json.loads(head)
-            whole.slices += slices
-            whole.rows, whole.nowhere = whole.rows + rows, whole.nowhere + nowhere
-            whole.without_person, whole.full = whole.without_person + without_person, whole.full or full
-            whole.failed = whole.failed or (failed and tuple(failed))
-            whole.sample += [sample] if sample else []
-        return whole
+        parts = [message.partition(b"\n") for message in messages]
+        heads = [json.loads(head) for head, _, _ in parts]
+        rows, without_person, nowhere, full, failed, slices = zip(*heads, strict=True) if heads else ((),) * 6
+        told = next((tuple(each) for each in failed if each), None)
+        every = tuple(chain.from_iterable(slices))
+        samples = tuple(sample for _, _, sample in parts if sample)
+        return cls(sum(rows), sum(without_person), sum(nowhere), any(full), told, every, samples)
 
     def written(self) -> bytes:
         """As a message; of samples, which have to be merged before, the only one."""

@@ -99,7 +99,7 @@ class PartTable(EngineTable):
         """What became of the rows, as a message."""
         from hazemap.engines.spark_messages import Notes
 
-        report, sample = self._report, [] if self._watch is None else [self._watch.state()]
+        report, sample = self._report, () if self._watch is None else (self._watch.state(),)
         return Notes(report.rows, report.without_person, report.nowhere, sample=sample).written()
 
 
@@ -181,7 +181,7 @@ def bound_people(task: Task, batches: Batches) -> Batches:
         yield from votes_sent(tally.votes(), task.slices)
     if notes or slices:
         whole = together(task, notes)
-        yield sent([(NOTES, replace(whole, full=whole.full or full, slices=slices).written())])
+        yield sent([(NOTES, replace(whole, full=whole.full or full, slices=tuple(slices)).written())])
 
 
 def finished(group: Any) -> bool:
@@ -218,7 +218,7 @@ def together(task: Task, messages: list[bytes]) -> Any:
         whole = Fingerprinting(task.watched, threads=1)
         for sample in notes.sample:
             whole.add_state(sample)
-        notes.sample = [whole.state()]
+        return replace(notes, sample=(whole.state(),))
     return notes
 
 
