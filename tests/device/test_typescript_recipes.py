@@ -211,7 +211,7 @@ def test_a_typescript_device_answers_a_recipe_and_counts_once_after_it_was_kille
     found = loads(answer)
     exact = randomiser_of(RECIPE).unbiased(ours_said(ours.store) + report, OURS + 1)
     assert found.people == OURS + 1
-    assert (np.rint(exact) == found.sums).all(), "the answer is not the sum of the reports"
+    assert (np.abs(found.sums - exact) < 1).all(), "the answer is not the sum of the reports, rounded at random"
     kept = json.loads((tmp_path / "device.json").read_text())
     [charge] = kept["charges"]
     assert charge["recipe"]["fields"] == ["places.lat", "places.lon"]

@@ -288,11 +288,11 @@ def test_a_server_that_charges_whenever_it_starts_is_found_out(tmp_path):
 
 def test_devices_that_are_killed_until_a_round_fails_come_back_and_pay_once(parent, tmp_path):
     """Real devices, in the sessions that failed: the same bytes again, or their first; one charge for everybody."""
-    deadlines = Deadlines(keys=30, picks=30, shares=30, masked=4, assent=4, unmask=4)
+    deadlines = Deadlines(keys=60, picks=60, shares=60, masked=20, assent=20, unmask=20)
     with StudyScene(parent, tmp_path, deadlines=deadlines) as scene:
         scene.begin()
         scene.ask(asked := recipe("one"))
-        until = time.monotonic() + 60
+        until = time.monotonic() + 180
         while scene.instant(1) in ("order", "unpaid", "paid", "keys", "picks", "shares"):
             assert time.monotonic() < until
         scene.crowd.kill()

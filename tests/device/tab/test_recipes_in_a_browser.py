@@ -63,7 +63,7 @@ def test_a_tab_answers_a_recipe_that_its_policy_allows_and_no_place_leaves_it(tm
     report[[int(each) for each in (ones[1] or "").split(", ") if each]] = 1
     [(answer,)] = rows(server.folder / "server.sqlite", "SELECT answer FROM exchanges WHERE round = 1")
     exact = randomiser_of(scene.RECIPE).unbiased(scene.ours_said(tmp_path / "ours.sqlite") + report, scene.OURS + 1)
-    assert (np.rint(exact) == loads(answer).sums).all(), "the answer is not the sum of the reports"
+    assert (np.abs(loads(answer).sums - exact) < 1).all(), "the answer is not the sum of the reports, rounded at random"
     base = scene.HEXAGONS.cell_at(dict(zip(("lon", "lat"), np.array(THEIRS[0]).T, strict=True)), scene.HEXAGONS.depth)
     assert betrayed(sent, traces(THEIRS[0], base.tolist())) == []
     assert b"GET /v1/recipes?after=0" in b"".join(sent), "the public log was read first"
