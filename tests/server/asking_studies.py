@@ -1,5 +1,6 @@
 """A policy, recipes and people with words, for tests of studies."""
 
+import asyncio
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -75,7 +76,7 @@ def recipe(name="words", tokens=("hello", "world"), sql="SELECT ngram FROM keybo
 def study(people=12, name="spring", analysis="keyboard", **changes):
     cohort = Cohort(people, people, Fraction(1, 6), Fraction(0), Sampling.FRESH, Mode.SEMI_HONEST)
     budget = {"epsilon": Fraction(20), "delta": Fraction(1, 10**5), "reports": 4}
-    fields = {"cohort": cohort, "deadlines": Deadlines.all(20), "wait": 5.0, **budget, **changes}
+    fields = {"cohort": cohort, "deadlines": Deadlines.all(600), "wait": 600.0, **budget, **changes}
     return StudySpec(name, analysis, **fields)
 
 
@@ -129,13 +130,11 @@ class StudyTown(Town):
 
     async def answered(self, number, name="spring", until=lambda _: False):
         """Let every device ask again and again until the round is over."""
-        for _ in range(3_000):
-            for device in self.devices:
-                await device.step(self.http)
-            found = await self.round(number, name)
-            if found["state"] != "running" or until(found):
-                return found
-        raise AssertionError(found)
+        async with asyncio.timeout(600):
+            while (found := await self.round(number, name))["state"] == "running" and not until(found):
+                if not await self.asked_around():
+                    await asyncio.sleep(0.005)
+        return found
 
 
 def counts(answer):

@@ -135,6 +135,8 @@ class Town:
     admission: Admission | None = None
     limits: HttpLimits | None = None
     pages: PageOrigins | None = None
+    hasty: bool = False
+    """Whether time is over for a stage as soon as nobody has an answer to it but those who are silent."""
 
     async def __aenter__(self) -> "Town":
         self.folder.mkdir(exist_ok=True)
@@ -186,15 +188,25 @@ class Town:
     async def status(self, name: str) -> dict:
         return (await self.http.get(f"/v1/campaigns/{name}", headers=AS_OPERATOR)).json()
 
-    async def live(self, name: str, seconds: float = 60, each: Callable[[], object] | None = None) -> dict:
+    async def asked_around(self, each: Callable[[], object] | None = None) -> bool:
+        """Let every device ask once, and answer; False where nobody had an answer."""
+        asked = {shard: shard.sum.stage for shard in self.coordinator.seating.running.values() if shard.waiting}
+        busy = False
+        for device in self.devices:
+            busy |= await device.step(self.http)
+            if each:
+                each()
+        for shard, stage in asked.items() if self.hasty and not busy else ():
+            rings = "deadline" if shard._deadlines.quiet is None else "quiet"
+            if shard.waiting and shard.sum.stage == stage and rings in shard._clocks:
+                shard._end()
+        return busy
+
+    async def live(self, name: str, seconds: float = 600, each: Callable[[], object] | None = None) -> dict:
         """Let every device ask again and again until the campaign is over."""
         until = asyncio.get_running_loop().time() + seconds
         while asyncio.get_running_loop().time() < until:
-            busy = False
-            for device in self.devices:
-                busy |= await device.step(self.http)
-                if each:
-                    each()
+            busy = await self.asked_around(each)
             found = await self.status(name)
             if found["state"] != "running":
                 return found

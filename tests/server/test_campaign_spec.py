@@ -25,8 +25,7 @@ from .fleet import Town, crowd
 
 BERLIN = Box(13.2, 52.4, 13.6, 52.6)
 TREE = Quadtree.around(BERLIN, 5)
-PATIENT = Deadlines.all(60)
-IMPATIENT = Deadlines.all(2)
+PATIENT = Deadlines.all(600)
 QUARTER = Cohort(12, 12, dropout=Fraction(1, 4), corrupt=Fraction(0))
 
 
@@ -39,7 +38,7 @@ def campaign(**changes):
         "budget": PureDP(1_000),  # noise that is nearly always nothing: sums can be compared with the truth
         "cohort": QUARTER,
         "deadlines": PATIENT,
-        "wait": 5,
+        "wait": 600,
     }
     return Campaign(**{**options, **changes})
 
@@ -55,24 +54,18 @@ def counts(release):
     return {cell: number for cell, number in cells if number}
 
 
-def played(folder, devices, ordered, seconds=60):
+def played(folder, devices, ordered, hasty=False):
     """Run a campaign to its end: the town, the last status, and the release if there is one."""
 
     async def play():
-        async with Town(folder, devices) as town:
+        async with Town(folder, devices, hasty=hasty) as town:
             begun = await town.begin(ordered)
             assert begun.status_code == 201, begun.text
-            status = await town.live(ordered.name, seconds)
+            status = await town.live(ordered.name)
             file = folder / "releases" / f"{ordered.name}.parquet"
             return town, status, Release.open(file) if status["state"] == "done" else None
 
     return asyncio.run(play())
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _warm(tmp_path_factory):
-    """Compile the loops, so that impatient campaigns below need not wait for that."""
-    played(tmp_path_factory.mktemp("warm"), crowd(12), campaign())
 
 
 def test_a_campaign_of_one_shard_counts_everybody_once(tmp_path):
@@ -174,7 +167,7 @@ def test_who_is_gone_before_the_vector_is_not_counted_and_who_is_gone_after_it_i
     devices = crowd(12)
     for device in devices[:2]:
         device.silent = stage
-    _, status, release = played(tmp_path, devices, campaign(deadlines=Deadlines.all(3)))
+    _, status, release = played(tmp_path, devices, campaign(), hasty=True)
     assert status["state"] == "done", status
     assert counts(release) == truth(devices if counted else devices[2:])
     [each] = status["rounds"]
@@ -186,7 +179,7 @@ def test_a_stage_ends_early_where_enough_came_and_then_nobody(tmp_path):
     devices = crowd(12)
     for device in devices[:2]:
         device.silent = 3
-    _, status, release = played(tmp_path, devices, campaign(deadlines=Deadlines.all(1_000, quiet=1.5)), seconds=60)
+    _, status, release = played(tmp_path, devices, campaign(deadlines=Deadlines.all(600, quiet=300)), hasty=True)
     assert status["state"] == "done", status
     assert counts(release) == truth(devices[2:])
 
@@ -228,7 +221,7 @@ def test_a_shard_that_failed_before_anything_was_told_is_begun_again_without_the
     devices = crowd(12)
     for device in devices[:4]:  # one more than may drop out
         device.silent = 3
-    _, status, release = played(tmp_path, devices, campaign(deadlines=IMPATIENT))
+    _, status, release = played(tmp_path, devices, campaign(), hasty=True)
     assert status["state"] == "done", status
     [each] = status["rounds"]
     assert (each["attempts"], each["shards"], each["people"]) == (2, {"opened": 1}, 8)
@@ -240,8 +233,8 @@ def test_a_round_that_fails_says_of_how_many_and_why(tmp_path):
     devices = crowd(12)
     for device in devices[:9]:
         device.silent = 6
-    ordered = campaign(deadlines=Deadlines(60, 60, 60, 60, 60, unmask=3), attempts=1)
-    town, status, _ = played(tmp_path, devices, ordered)
+    ordered = campaign(attempts=1)
+    town, status, _ = played(tmp_path, devices, ordered, hasty=True)
     assert status["state"] == "failed"
     assert "round 1: none of 1 shards could be opened, at attempt 1. Of 12 people" in status["reason"]
     assert "9 did not answer in time; 3 were left, and 9 had to be" in status["reason"]
@@ -256,7 +249,7 @@ def test_lost_shards_leave_a_map_of_the_others(tmp_path):
     devices = crowd(12)
     cohort = Cohort(12, 6, dropout=Fraction(0), corrupt=Fraction(0))
     devices[0].silent = 5
-    _, status, release = played(tmp_path, devices, campaign(cohort=cohort, deadlines=IMPATIENT, attempts=1))
+    _, status, release = played(tmp_path, devices, campaign(cohort=cohort, attempts=1), hasty=True)
     assert status["state"] == "done", status
     [each] = status["rounds"]
     assert (each["shards"], each["people"]) in [({"opened": 2}, 12), ({"opened": 1, "lost": 1}, 6)]
@@ -298,8 +291,8 @@ def test_a_shard_in_which_nearly_everybody_was_late_asks_them_all_once_more(tmp_
         device.silent = 3
 
     async def play():
-        async with Town(tmp_path, devices) as town:
-            await town.begin(campaign(deadlines=IMPATIENT))
+        async with Town(tmp_path, devices, hasty=True) as town:
+            await town.begin(campaign())
 
             def recover():
                 if sum(len(device.clients) > 1 for device in devices):

@@ -19,7 +19,7 @@ from hazemap.service.http_limits import HttpLimits
 
 from .fleet import AS_OPERATOR, FakeDevice, Town, crowd
 from .postgres import cluster
-from .test_campaign_spec import IMPATIENT, campaign
+from .test_campaign_spec import campaign
 from .test_http_routes import seated, told
 
 CODES = Admission()
@@ -207,7 +207,8 @@ def test_tickets_do_not_all_end_at_once(tmp_path):
 @pytest.mark.slow
 def test_a_revoked_device_is_out_at_once_for_good_and_nobody_waits_for_it(tmp_path):
     async def play(town):
-        assert (await town.begin(campaign(deadlines=IMPATIENT))).status_code == 201
+        town.hasty = True
+        assert (await town.begin(campaign())).status_code == 201
         gone = town.devices[0]
         while not gone.answered:
             await asyncio.gather(*(device.step(town.http) for device in town.devices))

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import Counter
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -10,25 +9,14 @@ from tests.server.asking_studies import StudyTown, recipe, study, typists
 
 from hazemap.codec import loads
 from hazemap.server import failed_round
-from hazemap.server.campaign_spec import Deadlines
 
 from .fleet import AS_OPERATOR
 from .test_studies import charges
 
-STAGES = {3: "shares", 4: "masked", 6: "unmask"}
-
-
-def hasty(stage):
-    """Little time for this stage alone: on a busy machine the others may take their time."""
-    return replace(Deadlines.all(20), **{STAGES[stage]: 1.0 if stage == 6 else 3.0})
-
-
-HASTY = hasty(6)
-
 
 def played(folder, play, people=12):
     async def whole():
-        async with StudyTown(folder / "town", typists(people)) as town:
+        async with StudyTown(folder / "town", typists(people), hasty=True) as town:
             assert (await town.policy()).status_code == 201
             return await play(town)
 
@@ -69,7 +57,7 @@ def test_a_round_that_ended_before_reports_were_asked_for_goes_on_for_nothing(tm
 @pytest.mark.parametrize("silent", [pytest.param(4, marks=pytest.mark.slow), 6])
 def test_a_round_whose_devices_fell_silent_goes_on_in_the_same_sessions(tmp_path, silent):
     async def play(town):
-        await town.study(study(deadlines=hasty(silent)))
+        await town.study(study())
         for device in town.devices[:7]:
             device.silent = silent
         first = await asked(town)
@@ -92,7 +80,7 @@ def test_a_round_whose_devices_fell_silent_goes_on_in_the_same_sessions(tmp_path
 @pytest.mark.parametrize(("silent", "people"), [pytest.param(3, 4, marks=pytest.mark.slow), (6, 7)])
 def test_a_session_waits_once_more_for_silent_devices_before_its_round_fails(tmp_path, silent, people):
     async def play(town):
-        await town.study(study(deadlines=hasty(silent)))
+        await town.study(study())
         for device in town.devices[:people]:
             device.silent = silent
         run, runs = town.coordinator.seating.run, []
@@ -115,7 +103,7 @@ def test_nobody_is_asked_for_two_reports_for_one_charge(tmp_path, monkeypatch):
     """Sessions that nobody can go on with: others are asked while there are enough, then a round is charged anew."""
 
     async def play(town):
-        await town.study(study(deadlines=HASTY, attempts=1))
+        await town.study(study(attempts=1))
         found = []
         monkeypatch.setattr(failed_round, "RESUMABLE", timedelta(0))
         for spoilt in (True, True, False):
@@ -133,7 +121,7 @@ def test_nobody_is_asked_for_two_reports_for_one_charge(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_messages_of_a_round_that_failed_are_forgotten_when_something_else_is_asked(tmp_path):
     async def play(town):
-        await town.study(study(deadlines=HASTY))
+        await town.study(study())
         for device in town.devices:
             device.silent = 6
         await asked(town)

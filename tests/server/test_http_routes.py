@@ -17,7 +17,7 @@ from hazemap.server.device_endpoints import said, written
 from hazemap.server.shard import SeatTask
 
 from .fleet import AS_OPERATOR, OPERATOR, TOKEN, FakeDevice, Town, crowd
-from .test_campaign_spec import IMPATIENT, campaign
+from .test_campaign_spec import campaign
 
 
 def told(folder, devices, play):
@@ -194,7 +194,7 @@ def test_the_same_reply_again_is_no_fault_and_another_is_late(tmp_path):
 
 def test_an_answer_to_a_stage_that_is_over_is_late_and_harms_nobody(tmp_path):
     async def play(town):
-        ordered = campaign(deadlines=IMPATIENT)
+        ordered = campaign()
         await town.begin(ordered)
         slow = town.devices[0]
         while not slow.clients:

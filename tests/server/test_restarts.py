@@ -17,7 +17,7 @@ from .test_campaign_spec import TREE, campaign, counts, truth
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 
-LIFE = 20
+LIFE = 300
 """Seconds after which a server that does nothing has hung."""
 SIX = Cohort(6, 6, dropout=Fraction(1, 6), corrupt=Fraction(0))
 

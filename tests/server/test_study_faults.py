@@ -149,10 +149,9 @@ def test_a_ledger_that_cannot_be_written_stops_the_round_and_says_so(tmp_path, m
         with monkeypatch.context() as patch:
             patch.setattr(type(town.ledger), "charge", full)
             await town.ask(recipe())
-            for _ in range(100):
-                await asyncio.sleep(0.01)
-                if (stuck := await town.round(1))["reason"]:
-                    break
+            async with asyncio.timeout(600):
+                while not (stuck := await town.round(1))["reason"]:
+                    await asyncio.sleep(0.01)
         again = await town.ask(recipe("other"))
         await town.kill()
         await town._start()

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from datetime import datetime, timedelta
 from fractions import Fraction
 
 import numpy as np
@@ -17,9 +18,8 @@ from hazemap.protocols.dap.basic_types import Interval
 from hazemap.protocols.dap.collector import AggregateResult
 from hazemap.recipes.policy import Carrier
 from hazemap.recipes.signed_policy import SignedPolicy
-from hazemap.server import networked_two_servers
+from hazemap.server import announced_rounds, networked_two_servers
 from hazemap.server.announced_rounds import stored_announcement
-from hazemap.server.campaign_spec import Deadlines
 from hazemap.server.networked_two_servers import _answered
 from hazemap.server.peer_servers import PeerServers
 from hazemap.server.study_spec import KNOWN, study_from
@@ -82,17 +82,36 @@ class TwoServerTown(StudyTown):
 
     async def seen(self, devices):
         """The batches that these devices report to, once they are announced."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(600):
             while not (found := await self.report(devices)):
                 await asyncio.sleep(0.02)
         return found
 
+    async def over(self, patch):
+        """Let the time of a round be over, once it is announced."""
+        running = self.coordinator.announcing.running
+        while not running:
+            await asyncio.sleep(0.01)
+        patch.setattr(Later, "ahead", Later.ahead + timedelta(days=1))
+        for there in running.values():
+            there.changed.set()
+
     async def until(self, number, state, devices=()):
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(600):
             while (found := await self.round(number))["state"] != state:
                 await self.report(devices)
                 await asyncio.sleep(0.02)
         return found
+
+
+class Later(datetime):
+    """A clock that a test puts forward."""
+
+    ahead = timedelta()
+
+    @classmethod
+    def now(cls, tz=None):
+        return datetime.now(tz) + cls.ahead
 
 
 @pytest.fixture
@@ -167,14 +186,17 @@ def test_a_round_that_too_few_answered_goes_on_with_its_batch_for_nothing_while_
     tmp_path, servers, monkeypatch
 ):
     async def play(town):
-        await town.study(order(deadlines=Deadlines.all(1.0), reports=4))
+        monkeypatch.setattr(announced_rounds, "datetime", Later)
+        await town.study(order(reports=4))
         await town.ask(by_two())
         first = await town.seen(town.devices[:4])
+        await town.over(monkeypatch)
         failed = await town.until(1, "failed")
         again = (await town.ask(by_two())).json()["round"]
         then = await town.seen(town.devices)
         done = await town.until(1, "done", town.devices)
         await town.ask(by_two("late"))
+        await town.over(monkeypatch)
         await town.until(2, "failed")
         with monkeypatch.context() as patch:
             patch.setattr(networked_two_servers, "time", lambda: 4_000_000_000)
