@@ -152,7 +152,7 @@ def test_of_several_that_draw_the_key_at_once_one_wins(ledger):
     workers = [fork.Process(target=_draws, args=(ledger.path, results)) for _ in range(4)]
     for worker in workers:
         worker.start()
-    assert len({results.get(timeout=60) for _ in workers}) == 1
+    assert len({results.get(timeout=600) for _ in workers}) == 1
     for worker in workers:
         worker.join()
     assert [path.name for path in ledger.path.parent.iterdir()] == ["ledger.key"]

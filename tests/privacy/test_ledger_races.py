@@ -6,8 +6,9 @@ import random
 import signal
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,7 @@ def test_of_two_processes_that_race_for_the_last_epsilon_exactly_one_gets_it(tmp
     racers = [FORK.Process(target=_racer, args=(ledger.path, start, results)) for _ in range(2)]
     for racer in racers:
         racer.start()
-    first, second = results.get(timeout=300), results.get(timeout=300)
+    first, second = results.get(timeout=600), results.get(timeout=600)
     for racer in racers:
         racer.join()
     assert sorted(first + second) == list(range(RACES))
@@ -87,7 +88,7 @@ def test_of_a_charge_of_each_model_that_race_for_the_last_of_the_values_one_gets
     ]
     for racer in racers:
         racer.start()
-    first, second = results.get(timeout=300), results.get(timeout=300)
+    first, second = results.get(timeout=600), results.get(timeout=600)
     for racer in racers:
         racer.join()
     assert first + second == RACES // 10
@@ -117,7 +118,7 @@ def test_eight_processes_fill_a_cap_to_the_last_seventh_and_no_further(tmp_path:
         payers = [FORK.Process(target=_payer, args=(book.path, start, results)) for _ in range(8)]
         for payer in payers:
             payer.start()
-        assert sum(results.get(timeout=300) for _ in payers) == expected
+        assert sum(results.get(timeout=600) for _ in payers) == expected
         for payer in payers:
             payer.join()
         [status] = book.datasets()
@@ -175,41 +176,50 @@ def _unpaid(ledger: Ledger, files: Path) -> set[str]:
     return found - {f"{record.charge.id}.map" for record in records}
 
 
-def _unpaid_after_kills(work: Callable[[Ledger, Path], None], folder: Path, kills: int) -> int:
-    chance, unpaid, torn = random.Random(2), 0, 0
-    for kill in range(kills):
+def _kills(work: Callable[[Ledger, Path], None], folder: Path) -> Iterator[tuple[bool, bool]]:
+    """Of each kill: whether it fell within a transaction, and whether it left a file without its charge."""
+    chance = random.Random(2)
+    for kill in count():
         files = folder / str(kill // 4)  # a new ledger every fourth time: its making is interrupted as well
         files.mkdir(exist_ok=True)
         ledger = Ledger(files / "home" / "ledger.sqlite")
-        _killed(work, ledger, files, chance.uniform(0, 0.03))
-        torn += (files / "home" / "ledger.sqlite-journal").exists()
-        unpaid += bool(_unpaid(ledger, files))
-    assert torn > 0  # some kills fell within a transaction
-    return unpaid
+        _killed(work, ledger, files, chance.uniform(0, 0.03 * (1 + kill / KILLS)))  # longer ones, for slow machines
+        yield (files / "home" / "ledger.sqlite-journal").exists(), bool(_unpaid(ledger, files))
 
 
 def test_a_process_killed_at_200_instants_leaves_no_file_without_its_charge(tmp_path: Path) -> None:
-    assert _unpaid_after_kills(_charges_then_writes, tmp_path, KILLS) == 0
+    """And at as many more as it takes until some fell within a transaction."""
+    torn = 0
+    for number, (within, unpaid) in enumerate(_kills(_charges_then_writes, tmp_path), 1):
+        assert not unpaid
+        torn += within
+        if number >= KILLS and torn:
+            return
 
 
 def test_killing_finds_out_a_process_that_writes_before_it_charges(tmp_path: Path) -> None:
-    """The twin. A kill falls between file and charge in more than 1 of 4: all 200 miss with p < 1e-24."""
-    assert _unpaid_after_kills(_writes_then_charges, tmp_path, KILLS) > 0
+    """The twin. A kill falls between file and charge in more than 1 of 4, sooner or later."""
+    assert any(unpaid for _, unpaid in _kills(_writes_then_charges, tmp_path))
 
 
 def _brings_up_to_date(ledger: Ledger, _files: Path) -> None:
     ledger.cap("new", PureDP(1))
-    time.sleep(60)  # until it is killed
+    time.sleep(3600)  # until it is killed
+
+
+def _seconds_of_bringing_up(path: Path) -> float:
+    whole, began = old(path, CAPS, CHARGES), time.monotonic()
+    whole.cap("new", PureDP(1))
+    return time.monotonic() - began
 
 
 def test_a_process_killed_while_it_brings_an_older_ledger_up_to_date_loses_nothing(tmp_path: Path) -> None:
     """Whether the kill falls before, within or after: all charges are there, and what is found is one schema."""
     chance, found, expected = random.Random(3), set(), None
-    whole = old(tmp_path / "ledger.sqlite", CAPS, CHARGES)
-    began = time.monotonic()
-    whole.cap("new", PureDP(1))
-    took = time.monotonic() - began
-    for kill in range(KILLS // 2):
+    took = min(_seconds_of_bringing_up(tmp_path / f"whole{number}.sqlite") for number in range(3))
+    for kill in count():
+        if kill >= KILLS // 2 and found == {1, SCHEMA}:  # some fell before, and some after, sooner or later
+            return
         folder = tmp_path / str(kill)
         folder.mkdir()
         ledger = old(folder / "ledger.sqlite", CAPS, CHARGES)
@@ -221,7 +231,6 @@ def test_a_process_killed_while_it_brings_an_older_ledger_up_to_date_loses_nothi
         assert {status.name for status in ledger.datasets()} - {"new"} == {"nyc", "trees"}
         ledger.cap("new", PureDP(2))
         assert ledger.history() == expected
-    assert found == {1, SCHEMA}
 
 
 CAPS = {"nyc": PureDP(9), "nyc (values only)": PureDP(5), "trees": None}

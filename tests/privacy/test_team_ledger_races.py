@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from contextlib import closing
 from fractions import Fraction
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +140,9 @@ def test_a_process_that_is_killed_leaves_no_file_without_its_charge(team, tmp_pa
     """Killed with SIGKILL at random instants, while another one pays as well."""
     team.ledger("olga").cap("nyc", PureDP(10**6))
     chance, other, between = random.Random(17), team.ledger("ben", PATIENCE), 0
-    for kill in range(KILLS):
+    for kill in count():
+        if kill >= KILLS and between:  # some fall after a charge and before its file, sooner or later
+            return
         child = os.fork()
         if child == 0:
             try:
@@ -148,7 +150,7 @@ def test_a_process_that_is_killed_leaves_no_file_without_its_charge(team, tmp_pa
             finally:
                 os._exit(1)
         other.charge("nyc", PRICE, "a map of another", PEOPLE)
-        time.sleep(chance.uniform(0, 0.1))
+        time.sleep(chance.uniform(0, 0.1 * (1 + kill / KILLS)))
         os.kill(child, signal.SIGKILL)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
         other.charge("nyc", PRICE, "a map of another", PEOPLE)
@@ -163,7 +165,6 @@ def test_a_process_that_is_killed_leaves_no_file_without_its_charge(team, tmp_pa
         assert all((tmp_path / name).read_bytes() == BYTES for name in there)
         assert sum(record.who == "ben" for record in records) == 2 * (kill + 1)
         between += len(anns) > len({record.file for record in records if record.released})
-    assert between > 0  # some kills fell after a charge and before its file
 
 
 class Dropping:
@@ -273,7 +274,7 @@ def test_backends_that_are_ended_at_random_lose_nothing_and_pay_nothing_twice(te
     other.start()
     ledger, paid, refused = team.ledger("ann", PATIENCE), [], []
     try:
-        while len(paid) < 3 * KILLS:
+        while len(paid) < 3 * KILLS or not ended["backends"]:
             try:
                 paid.append(ledger.charge("nyc", PRICE, "a map", PEOPLE).id)
             except LedgerError as error:
@@ -281,6 +282,5 @@ def test_backends_that_are_ended_at_random_lose_nothing_and_pay_nothing_twice(te
     finally:
         stop.set()
         other.join()
-    assert ended["backends"] > 0
     assert all("cannot be reached" in each for each in refused)  # ended while it was signing in: nothing had begun
     assert [record.charge.id for record in team.ledger("audrey").history()] == paid
