@@ -2,11 +2,16 @@
 
 import gc
 import os
+from collections.abc import Generator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import settings
+from tests import luck
+
+if luck.FIXED:
+    luck.fix()  # before anything of hazemap is imported
 
 EXAMPLES = 100 if os.environ.get("HAZEMAP_THOROUGH") else 50
 """On so many examples a law is tried: by `make test-slow`, and by `make test`."""
@@ -17,6 +22,25 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 gc.set_threshold(50_000, 20, 20)
 """Each worker holds thousands of tests: to look through all of them again and again would take a tenth of the time."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """A test has a luck of its own, whichever tests ran before it."""
+    with luck.luck_of(item.nodeid):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """And so has a fixture that several tests share."""
+    if fixturedef.scope == "function":
+        return (yield)
+    with luck.luck_of(f"{fixturedef.baseid} {fixturedef.argname} {getattr(request, 'param_index', 0)}"):
+        return (yield)
+
 
 SHARED = Path(__file__).parents[1] / ".." / "shared"
 
