@@ -105,7 +105,7 @@ def test_dbt_builds_the_model(order, tmp_path):
     command = [sys.executable, "-m", "dbt.cli.main", "run", "--project-dir", str(FOLDER / "dbt")]
     command += ["--profiles-dir", str(tmp_path), "--vars", f"{{release: {order}}}"]
     command += ["--target-path", str(tmp_path / "target"), "--log-path", str(tmp_path / "logs")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1200)
     assert done.returncode == 0, done.stdout
     assert len(hazemap.Ledger.default().history()) == 2
 
@@ -116,7 +116,7 @@ def test_prefect_runs_the_flow_twice_at_one_price(order, tmp_path, monkeypatch):
     monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "prefect"))
     flow = [sys.executable, str(FOLDER / "prefect_flow.py"), str(order)]
     for _ in range(2):
-        done = subprocess.run(flow, capture_output=True, text=True, check=False, timeout=300)
+        done = subprocess.run(flow, capture_output=True, text=True, check=False, timeout=1200)
         assert done.returncode == 0, done.stderr
     assert len(hazemap.Ledger.default().history()) == 2
 

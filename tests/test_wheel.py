@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import site
-import socket
 import subprocess
 import sys
 import sysconfig
@@ -19,6 +18,7 @@ import httpx
 import numpy as np
 import pandas as pd
 import pytest
+from tests.ports import free_port
 
 import hazemap
 
@@ -36,7 +36,7 @@ def need(*paths):
 
 
 def ran(words, **how):
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=300, **how)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=1200, **how)
     assert done.returncode == 0, f"{words}\n{done.stdout[-3_000:]}\n{done.stderr[-3_000:]}"
     return done.stdout
 
@@ -68,7 +68,7 @@ def wheel(tmp_path_factory):
     need(*(ROOT / "src" / name for name in (*PAGES, LICENCES)))
     folder = tmp_path_factory.mktemp("wheel")
     words = ["-m", "pip", "wheel", "--quiet", "--no-deps", "--disable-pip-version-check", "-w", str(folder), str(ROOT)]
-    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=1200)
     if "hatchling" in done.stderr and "No matching distribution" in done.stderr:
         pytest.skip("there is no way to the tool that builds wheels")
     assert done.returncode == 0, done.stderr[-3_000:]
@@ -129,15 +129,13 @@ def test_what_a_wheel_installs_draws_pages_and_serves_the_device_without_node(in
     digest = hashlib.sha256((tmp_path / "device.html").read_bytes()).hexdigest()
     assert digest in said
     assert "Release maps in a browser" in ran([command, "studio", "--help"], env=environment, cwd=tmp_path)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     words = [command, "browser-device", "--port", str(port)]
     with subprocess.Popen(
         words, env=environment, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     ) as it:
         try:
-            end = time.monotonic() + 60
+            end = time.monotonic() + 600
             while True:
                 try:
                     page = httpx.get(f"http://127.0.0.1:{port}/").content

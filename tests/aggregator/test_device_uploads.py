@@ -51,7 +51,7 @@ def test_what_devices_upload_is_collected_and_each_report_was_paid(tmp_path, cap
             assert charged == 20 and CACHED - 60 < kept <= CACHED
         capsys.readouterr()
         asked = ["collector", "collect", str(tmp_path / "tasks" / "collector.toml"), "--start", str(start), "--json"]
-        assert main([*asked, "--seconds", str(2 * PRECISION), "--wait", "60"]) == 0
+        assert main([*asked, "--seconds", str(2 * PRECISION), "--wait", "600"]) == 0
         found = json.loads(capsys.readouterr().out)
         assert (found["reports"], found["sums"]) == (40, [6, 6, 6, 6, 4, 4, 4, 4])
     finally:

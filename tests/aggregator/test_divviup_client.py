@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from tests.ports import free_port
 
 from hazemap.aggregator.task_file import TaskFile
 from hazemap.cli.main import main
@@ -41,14 +41,8 @@ def uploaded(task: dict, measurements: list) -> subprocess.CompletedProcess:
         pytest.skip("the other client of DAP is not installed: `make studio` does it")
     order = json.dumps({"task": task, "measurements": measurements})
     return subprocess.run(
-        ["node", "upload.js"], cwd=CLIENT, input=order, capture_output=True, text=True, timeout=60, check=False
+        ["node", "upload.js"], cwd=CLIENT, input=order, capture_output=True, text=True, timeout=1200, check=False
     )
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 @contextmanager
@@ -74,11 +68,11 @@ def two_servers(folder: Path):
     finally:
         for process in running:
             process.terminate()
-            process.wait(90)
+            process.wait(600)
 
 
 def await_server(url: str, running: list[subprocess.Popen]) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + 600
     while True:
         try:
             httpx.get(url).raise_for_status()
@@ -102,7 +96,7 @@ def test_the_sums_of_what_it_uploads_to_our_leader_are_right(tmp_path, capsys):
         capsys.readouterr()
         for measured, (_, measurements, sums) in CASES.items():
             asked = ["collector", "collect", str(tasks[measured] / "collector.toml"), "--start", str(start), "--json"]
-            assert main([*asked, "--seconds", str(2 * PRECISION), "--wait", "60"]) == 0
+            assert main([*asked, "--seconds", str(2 * PRECISION), "--wait", "600"]) == 0
             found = json.loads(capsys.readouterr().out)
             assert (found["reports"], found["sums"]) == (len(measurements), sums), measured
 

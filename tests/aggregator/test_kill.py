@@ -79,11 +79,11 @@ class Campaign:
         return UploadErrors.from_bytes(reply.content).statuses if reply.content else ()
 
     def _collected(self, hour):
-        until = time.monotonic() + 120
+        until = time.monotonic() + 600
         while True:
             try:
-                with httpx.Client(timeout=60) as http:
-                    return CollectorClient(self.file, http).collect(Interval(hour, 1), wait=120)
+                with httpx.Client(timeout=300) as http:
+                    return CollectorClient(self.file, http).collect(Interval(hour, 1), wait=600)
             except Unreachable:
                 assert time.monotonic() < until, "the leader does not come back"
                 time.sleep(0.1)

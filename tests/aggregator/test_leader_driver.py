@@ -32,7 +32,7 @@ def driver(service):
 
 
 async def until(condition):
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(600):
         while not condition():
             await asyncio.sleep(0.001)
 

@@ -46,12 +46,12 @@ def test_sums_of_real_devices_over_http_tell_no_more_than_a_report_does_and_a_pl
     with (
         serving(tmp_path / "server", judge=judge) as server,
         EncryptedStore.opened(tmp_path / "devices.sqlite", create=True) as store,
-        httpx.Client(base_url=server, headers=AS_OPERATOR, timeout=60) as http,
+        httpx.Client(base_url=server, headers=AS_OPERATOR, timeout=300) as http,
     ):
         typists(store, texts)
         with devices(store, server):
             assert http.post("/v1/policies", content=SIGNED.to_json().encode()).status_code == 201
-            order = study(cohort=cohort, reports=4, wait=30.0)
+            order = study(cohort=cohort, reports=4, wait=600.0)
             assert http.post("/v1/studies", content=dumps(order).encode()).status_code == 201
             own = hazemap.Study(server, "spring", token=OPERATOR)
             sound = [_counts(own.ask(replace(asked, id=name))) for name in ("first", "second")]

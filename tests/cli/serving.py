@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -10,15 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
+from tests.ports import free_port
 
 COMMAND = "import sys; from hazemap.cli.main import run; sys.argv[0] = 'hazemap'; run()"
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 @dataclass
@@ -55,7 +48,7 @@ class Process:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", COMMAND, *arguments], env=environment, stdout=log, stderr=log
             )
-        until = time.monotonic() + 90
+        until = time.monotonic() + 600
         while time.monotonic() < until:
             try:
                 httpx.get(f"{self.url}/v1/status", verify=self.verify)
@@ -73,4 +66,4 @@ class Process:
     def end(self, number: int = signal.SIGTERM) -> int:
         assert self.process is not None
         self.process.send_signal(number)
-        return self.process.wait(90)
+        return self.process.wait(600)

@@ -33,7 +33,7 @@ class Devices(threading.Thread):
 
     def run(self):
         async def live():
-            async with httpx.AsyncClient(base_url=self.process.url, timeout=30) as http:
+            async with httpx.AsyncClient(base_url=self.process.url, timeout=300) as http:
                 for device in self.devices:
                     assert (await device.enrol(http, self.process.token)).status_code == 201
                 while not self.enough.is_set():
@@ -48,7 +48,7 @@ class Devices(threading.Thread):
 
     def __exit__(self, *_):
         self.enough.set()
-        self.join(30)
+        self.join(600)
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_a_campaign_is_stopped(process, hazemap):
     begun = hazemap("campaign", "start", *ORDER, "--people", "1000", BOX, *process.operator)
     assert begun.code == 0, begun.err
     assert "hazemap campaign watch berlin --token-file" in begun.out and "fewer than 100" not in begun.err
-    for _ in range(50):  # the server's first round begins in a moment
+    for _ in range(1_000):  # the server's first round begins in a moment
         once = hazemap("campaign", "watch", "berlin", "--once", *process.operator)
         if "waiting for 1,000 more devices" in once.out:
             break

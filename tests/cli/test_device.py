@@ -139,13 +139,13 @@ def test_many_devices_answer_a_campaign_and_can_show_what_they_sent(hazemap, ser
     (tmp_path / "few.toml").write_text(FEW)
     tree = Quadtree.around(Box(13.2, 52.4, 13.6, 52.6), 4)
     cohort = Cohort(30, 30)
-    campaign = Campaign("berlin", "a test", "town", Flat(tree, 2), PureDP(1), cohort, Deadlines.all(20), wait=30)
+    campaign = Campaign("berlin", "a test", "town", Flat(tree, 2), PureDP(1), cohort, Deadlines.all(600), wait=600)
     begun = httpx.post(
         f"{server}/v1/campaigns", content=dumps(campaign), headers={"Authorization": f"Bearer {OPERATOR}"}
     )
     assert begun.status_code == 201, begun.text
     options = ("--table", "visits.parquet", "--person", "person", "--server", server, "--token", TOKEN)
-    more = ("--policy", "few.toml", "--store", "many.sqlite", "--until-idle", "3", "--json")
+    more = ("--policy", "few.toml", "--store", "many.sqlite", "--until-idle", "20", "--json")
     done = hazemap("device", "--many", "30", *options, *more)
     assert done.code == 0, done.err
     assert (done.json["devices"], done.json["finished"], done.json["answers"]) == (30, 30, 6 * 30)

@@ -139,7 +139,7 @@ def test_an_interrupt_after_the_charge_says_that_it_stands(visits, tmp_path):
     started = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert started.stdout.readline() == "asked\n"
     started.send_signal(signal.SIGINT)
-    out, err = started.communicate(timeout=60)
+    out, err = started.communicate(timeout=600)
     assert (started.returncode, out) == (130, "")
     assert (
         err == "error: interrupted; a charge that was made stands, and `hazemap recover` lists what can be made of it\n"

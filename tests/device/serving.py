@@ -1,12 +1,12 @@
 """Real servers on ports of their own, each in a thread."""
 
 import asyncio
-import socket
 import threading
 import time
 from contextlib import contextmanager
 
 import uvicorn
+from tests.ports import free_port
 
 from hazemap.aggregator.aggregator_metrics import AggregatorMetrics
 from hazemap.aggregator.aggregator_process import AggregatorProcess, _Running
@@ -61,9 +61,7 @@ def serving(folder, pace=None, judge=None, peers=NO_PEERS):
 def aggregating(folder, role):
     """The address of an aggregator that takes tasks, and the token for it."""
     folder.mkdir()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     url, store = f"http://127.0.0.1:{port}/", Store(folder / "aggregator.sqlite", SCHEMA)
     process = AggregatorProcess(role, folder, (), port=port, take_tasks_at=url)
     running = _Running(process, store, HpkeKeyStore(store, bytes(32)))

@@ -51,8 +51,8 @@ def campaign(**changes):
         "algorithm": Flat(TREE, 2),
         "budget": PureDP(1_000),  # noise that is nearly always nothing: sums can be compared with the truth
         "cohort": Cohort(PEOPLE, PEOPLE, dropout=Fraction(1, 4), corrupt=Fraction(1, 10), sampling=Sampling.ONE),
-        "deadlines": Deadlines.all(60),
-        "wait": 20,
+        "deadlines": Deadlines.all(600),
+        "wait": 600,
     }
     return Campaign(**{**options, **changes})
 
@@ -85,7 +85,7 @@ def http_transport(application):
     return HttpClient(httpx.AsyncClient(transport=transport, base_url=SERVER), asyncio.Semaphore(8))
 
 
-def played(folder, store, ordered, running=None, seconds=60):
+def played(folder, store, ordered, running=None, seconds=600):
     """Run a campaign among the devices of a store: its last status, the release, what the devices did."""
 
     async def play():
@@ -152,7 +152,7 @@ def test_every_round_is_charged_to_those_who_answered_it(tmp_path, store):
 def test_devices_that_fall_silent_do_not_stop_the_others(tmp_path, store):
     running = DeviceProcess(store, replace(POLICY, modes=("semi-honest",)), drop=Fraction(1, 10))
     cohort = replace(campaign().cohort, dropout=Fraction(13, 30), mode=Mode.SEMI_HONEST)  # malicious: more people
-    ordered = campaign(deadlines=Deadlines.all(1.5), cohort=cohort)
+    ordered = campaign(deadlines=Deadlines.all(15), cohort=cohort)
     # More than 13 of 30 fall silent with probability below 1e-6
     status, release = played(tmp_path, store, ordered, running)
     assert status["state"] == "done", status["reason"]

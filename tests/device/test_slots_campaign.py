@@ -81,7 +81,7 @@ ALL = Counts(AllSlots(TIMED, Leaves.at_level(TREE, 2)), AtMostRows(1))
 @pytest.mark.slow
 def test_devices_make_a_map_of_every_slot(tmp_path, store):
     """Next to no noise and three rows each, so sums are those of all rows: by cell and slot, over the real protocol."""
-    status, made = played(tmp_path, store, timed(), seconds=120)
+    status, made = played(tmp_path, store, timed(), seconds=600)
     assert status["state"] == "done", status
     assert isinstance(made, TimedRelease) and made.slots == QUARTERS.names
     everybody = places()

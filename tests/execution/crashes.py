@@ -104,7 +104,7 @@ for line in sys.stdin:
         child = os.fork()
         if child == 0:
             work(task)
-        children.append((child, os.pidfd_open(child), time.perf_counter() + task.get("seconds", 120)))
+        children.append((child, os.pidfd_open(child), time.perf_counter() + task.get("seconds", 1200)))
     endings = []
     for child, watch, end in children:
         ended, _, _ = select.select([watch], [], [], max(0, end - time.perf_counter()))
@@ -187,7 +187,7 @@ class Parent:
 
     def __exit__(self, *_: object) -> None:
         self.process.stdin.close()
-        self.process.wait(60)
+        self.process.wait(600)
 
     def ended(self, *tasks: dict[str, Any]) -> Ended:
         """What became of these, each begun `delay` seconds after the one before."""

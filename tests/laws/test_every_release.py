@@ -128,7 +128,7 @@ def test_a_method_that_follows_a_box_that_was_found_has_the_budget_it_needs(name
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", NAMES)
 def test_an_order_of_any_map_ends_in_a_file_and_its_charge_or_in_neither(name: str, tmp_path: Path) -> None:
     chance, came = np.random.default_rng(len(name)), Counter[str]()
@@ -139,7 +139,7 @@ def test_an_order_of_any_map_ends_in_a_file_and_its_charge_or_in_neither(name: s
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("asked", range(len(ASKED)))
 def test_an_order_of_any_statistics_ends_in_a_file_and_its_charge_or_in_neither(asked: int, tmp_path: Path) -> None:
     chance, came = np.random.default_rng(asked), Counter[str]()

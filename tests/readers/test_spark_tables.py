@@ -153,7 +153,7 @@ def test_spark_connect_gives_the_same_votes(tmp_path):
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK", "PYSPARK"))}
     about = plain | {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(root)}
     command = [sys.executable, "-c", CONNECTED]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path, env=about, timeout=400)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path, env=about, timeout=1200)
     assert done.returncode == 0, done.stderr[-3000:]
     module, *found = json.loads(done.stdout.splitlines()[-1])
     assert "connect" in module and found == [True] * 3

@@ -59,11 +59,24 @@ class Shard(NamedTuple):
 def rows(database: Path, sql: str, *values: Any) -> list[tuple[Any, ...]]:
     """What a database holds that nobody, or somebody, is writing to: a copy is read, so that nothing is mended."""
     with tempfile.TemporaryDirectory() as folder:
-        for end in ("", "-wal"):
-            if (part := database.with_name(database.name + end)).exists():
-                shutil.copy(part, Path(folder) / f"copy{end}")
+        while True:
+            before = _changed(database)
+            for end in ("", "-wal"):
+                (Path(folder) / f"copy{end}").unlink(missing_ok=True)
+                if (part := database.with_name(database.name + end)).exists():
+                    shutil.copy(part, Path(folder) / f"copy{end}")
+            if _changed(database) == before:  # else the one may be of before a checkpoint, and the other of after it
+                break
         with closing(sqlite3.connect(Path(folder) / "copy")) as copy:
             return copy.execute(sql, values).fetchall()
+
+
+def _changed(database: Path) -> tuple[int, int] | None:
+    """When the file itself was written last, which a checkpoint does."""
+    if not database.exists():
+        return None
+    found = database.stat()
+    return found.st_mtime_ns, found.st_size
 
 
 def instant(database: Path, ledger: Ledger, campaign: Campaign) -> tuple[int, str]:

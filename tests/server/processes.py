@@ -105,7 +105,7 @@ class Parent:
     def __exit__(self, *_: object) -> None:
         assert self._process.stdin
         self._process.stdin.close()
-        self._process.wait(60)
+        self._process.wait(600)
 
 
 @dataclass
@@ -158,14 +158,14 @@ class Server:
         assert self.child
         assert self.child.kill() == -signal.SIGKILL, self.log.read_text()[-5_000:]
 
-    def answered(self, path: str, content: bytes | None = None, seconds: float = 30) -> httpx.Response | None:
+    def answered(self, path: str, content: bytes | None = None, seconds: float = 120) -> httpx.Response | None:
         """What the server says to its operator; None where nobody answers for so long."""
         until = time.monotonic() + seconds
         token = self.folder / "operator.token"
         while True:
             try:
                 headers = {"Authorization": f"Bearer {token.read_text().strip()}"}
-                with httpx.Client(base_url=self.url, headers=headers, trust_env=False, timeout=30) as http:
+                with httpx.Client(base_url=self.url, headers=headers, trust_env=False, timeout=300) as http:
                     return http.get(path) if content is None else http.post(path, content=content)
             except (httpx.TransportError, FileNotFoundError):
                 if time.monotonic() >= until:

@@ -70,7 +70,7 @@ def test_a_device_is_asked_until_it_answers_and_its_word_is_kept(tmp_path):
             assert await asked(town, devices[0]) is None and await asked(town, devices[2])
             for each in devices[2:4]:
                 assert await said(town, each) == 204
-            assert await asyncio.wait_for(round_, 30) == Turnout(3, Counter({"no thing left": 1}), 0)
+            assert await asyncio.wait_for(round_, 600) == Turnout(3, Counter({"no thing left": 1}), 0)
             told = announced(town.store, "berlin")[1]
             assert (told["survivors"], told["refusals"]) == (3, {"no thing left": 1})
 
@@ -84,7 +84,7 @@ def test_a_round_is_over_when_enough_have_reported_and_nobody_more_does(tmp_path
             round_ = await opened(town, devices, quiet=0.2)
             for each in devices[:3]:
                 await said(town, each)
-            assert await asyncio.wait_for(round_, 30) == Turnout(3, Counter(), 1)
+            assert await asyncio.wait_for(round_, 600) == Turnout(3, Counter(), 1)
 
     asyncio.run(story())
 

@@ -54,7 +54,7 @@ def test_a_map_is_made_whoever_is_killed_and_the_same_again(two, tmp_path, capsy
         "--start",
         str(now // PRECISION * PRECISION),
     ]
-    command += ["--box", str(BOX), "--cells", f"quadtree:{DEPTH}", "--wait", "120", "--json"]
+    command += ["--box", str(BOX), "--cells", f"quadtree:{DEPTH}", "--wait", "600", "--json"]
     ended, killer = threading.Event(), threading.Thread(target=_killing, args=(two, random.Random(1)))
     killer.ended = ended
     killer.start()

@@ -4,12 +4,12 @@ Real processes over a loopback port; what is checked is what they leave on their
 error probability below 1e-6 in all.
 """
 
-import socket
 import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import count
 from pathlib import Path
 from random import Random
 
@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.special import ndtri
 from scipy.stats import chi2, chisquare, norm
+from tests.ports import free_port
 
 from hazemap.algorithms import Adaptive
 from hazemap.codec import dumps
@@ -34,7 +35,7 @@ from .fleet import crowd
 from .left_behind import STAGES, LeftBehind, instant, rank, sessions
 from .processes import Crowd, Parent, Server
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 PEOPLE, SHARD = 60, 20
 TREE = Quadtree.around(Box(13.2, 52.4, 13.6, 52.6), 5)
@@ -67,7 +68,7 @@ ERROR = 1e-7
 
 
 def campaign(name: str, **changes) -> Campaign:
-    options = {"cohort": QUARTER, "deadlines": Deadlines.all(120), "wait": 60}
+    options = {"cohort": QUARTER, "deadlines": Deadlines.all(600), "wait": 600}
     return Campaign(name, "a test", f"town {name}", METHOD, PureDP(2), **{**options, **changes})
 
 
@@ -85,9 +86,7 @@ class Scene:
     names: dict[str, slice] = field(default_factory=lambda: {"devices": slice(None)})
 
     def __enter__(self) -> "Scene":
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         self.server = Server(self.parent, self.folder / "server", port)
         self.ledger = Ledger(self.folder / "server" / "ledger.sqlite")
         policy = self.folder / "policy.toml"
@@ -118,7 +117,7 @@ class Scene:
             time.sleep(chance.uniform(0.2, 0.8))
             self.server.kill()
             self.server.start()
-        until = time.monotonic() + 60
+        until = time.monotonic() + 600
         while self.server.answered("/v1/campaigns").json()["devices"]["recent"] < PEOPLE:
             assert time.monotonic() < until, "the devices do not come"
             time.sleep(0.02)
@@ -133,7 +132,7 @@ class Scene:
 
     def end(self, ordered: Campaign) -> LeftBehind:
         """Wait for the end of a campaign, and see what it left behind."""
-        until = time.monotonic() + 120
+        until = time.monotonic() + 600
         while (how_far := self.how_far(ordered.name, 10)) != "done":
             assert time.monotonic() < until, f"the campaign does not get on: {how_far}"
         return LeftBehind.read(ordered, self.server.folder, [each.store for each in self.crowds.values()])
@@ -218,9 +217,9 @@ def test_a_server_that_is_killed_a_hundred_times_ends_its_campaigns_as_if_nothin
             scene.order(ordered := campaign(f"unkilled{number}"))
             ends["unkilled"].append(scene.end(ordered))
         alone, begun = (time.monotonic() - begun) / 3, time.monotonic()
-        while met.total() < kills:
+        while met.total() < kills or not set(STAGES) <= set(met):  # each stage is met, sooner or later
             ordered = campaign(f"killed{len(ends['killed'])}")
-            met += named(killed_servers(scene, ordered, chance, alone, kills - met.total()))
+            met += named(killed_servers(scene, ordered, chance, alone, max(kills - met.total(), 10)))
             ends["killed"].append(scene.end(ordered))
         seconds = time.monotonic() - begun
     ranks = {}
@@ -232,7 +231,6 @@ def test_a_server_that_is_killed_a_hundred_times_ends_its_campaigns_as_if_nothin
     with capsys.disabled():
         print(f"\n{met.total()} kills of a server in {seconds:.0f} s (a campaign takes {alone:.1f} s): {dict(met)}")
         print(", ".join(f"{len(ranks[kind])} errors of {len(ends[kind])} {kind} campaigns" for kind in ends))
-    assert set(STAGES) <= set(met), f"the kills did not meet every stage: {met}"
     assert all(fits(each) for each in ranks.values())
 
 
@@ -259,28 +257,27 @@ def killed_devices(
 
 
 def test_devices_that_are_killed_go_on_or_count_as_dropouts_and_pay_once(parent, tmp_path, capsys):
-    chance, kills, met, ends = Random(12), 0, Counter(), []
+    chance, kills, lost, met, ends = Random(12), 0, 0, Counter(), []
     with Scene(parent, tmp_path, TWO) as scene:
         scene.rise()
         cohort, begun = replace(QUARTER, shard=PEOPLE // 2, dropout=Fraction(1, 2)), time.monotonic()
         scene.order(ordered := campaign("alone", cohort=cohort))
         scene.end(ordered).is_as_if_nothing_had_been()
         alone = time.monotonic() - begun
-        quiet = max(0.8, alone / 5)
-        while kills < 25:
-            ordered = campaign(f"killed{len(ends)}", cohort=cohort, deadlines=Deadlines.all(60, quiet))
+        quiet = max(2.0, alone / 2)
+        while kills < 25 or min(met["went on"], met["dropped out"], lost) == 0:  # sooner or later
+            ordered = campaign(f"killed{len(ends)}", cohort=cohort, deadlines=Deadlines.all(600, quiet))
             times, became = killed_devices(scene, ordered, chance, alone, quiet)
             kills, met = kills + times, met + became
             ends.append(scene.end(ordered))
+            lost += sum(shard.terms.clients - shard.people for shard in ends[-1].opened)
         seconds = time.monotonic() - begun
     for each in ends:
         each.is_right()
     ranks = np.concatenate([each.ranks(*people(), np.random.default_rng(1)) for each in ends])
-    lost = sum(shard.terms.clients - shard.people for each in ends for shard in each.opened)
     with capsys.disabled():
         print(f"\n{kills} kills of 15 of 60 devices in {seconds:.0f} s, {len(ends)} campaigns; sessions: {dict(met)}")
         print(f"{lost} of {4 * PEOPLE * len(ends)} answers are missing; {len(ranks)} errors")
-    assert min(met["went on"], met["dropped out"], lost) > 0
     assert fits(ranks)
 
 
@@ -339,7 +336,7 @@ Commits.write = pay_later
 )
 def test_a_server_that_keeps_less_is_found_out(tmp_path, sabotage, words):
     def fire(scene: Scene, chance: Random) -> None:
-        for number in range(4):
+        for number in count():
             ordered = campaign(f"killed{number}")
             killed_servers(scene, ordered, chance, 4, 10)
             end = scene.end(ordered)
@@ -354,7 +351,7 @@ def test_a_server_that_keeps_less_is_found_out(tmp_path, sabotage, words):
 
 def test_devices_that_pay_a_moment_later_are_found_out(tmp_path):
     def fire(scene: Scene, chance: Random) -> None:
-        for number in range(4):
+        for number in count():
             killed_devices(scene, campaign(f"killed{number}"), chance, 4, 0)
 
     with Parent(CARELESS) as parent, Scene(parent, tmp_path, TWO) as scene:

@@ -24,7 +24,7 @@ from hazemap.trust.report_carriers import ByOneReport
 from .processes import Parent
 from .two_server_scene import Scene
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 PEOPLE = 60
 TREE = Quadtree.around(Box(13.2, 52.4, 13.6, 52.6), 6)
@@ -39,8 +39,8 @@ def test_everybody_is_in_the_map_once_and_pays_once_whoever_is_killed(tmp_path):
         cohort = Cohort(PEOPLE, PEOPLE, sampling=Sampling.ONE, mode=Mode.SEMI_HONEST)
         order = Campaign(
             *("berlin", "a test", "town", Adaptive.for_one_report(TREE), EXACT, cohort),
-            deadlines=Deadlines.all(120),
-            wait=60,
+            deadlines=Deadlines.all(600),
+            wait=600,
             carrier=carrier,
         )
         begun = scene.server.answered("/v1/campaigns", dumps(order).encode())

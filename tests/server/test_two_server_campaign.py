@@ -25,7 +25,7 @@ from hazemap.trust.report_carriers import ByTwoServers
 from .processes import Parent
 from .two_server_scene import Scene
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 PEOPLE = 60
 TREE = Quadtree.around(Box(13.2, 52.4, 13.6, 52.6), 5)
@@ -47,7 +47,7 @@ EXACT = PureDP(10_000)
 def ordered(scene, **changes):
     carrier = ByTwoServers(scene.leader.url, scene.helper.url, PEOPLE)
     cohort = Cohort(PEOPLE, PEOPLE, sampling=Sampling.ONE, mode=Mode.SEMI_HONEST)
-    options = {"cohort": cohort, "deadlines": Deadlines.all(120), "wait": 60, "carrier": carrier}
+    options = {"cohort": cohort, "deadlines": Deadlines.all(600), "wait": 600, "carrier": carrier}
     return Campaign("berlin", "a test", "town", METHOD, EXACT, **{**options, **changes})
 
 
@@ -94,7 +94,7 @@ def test_everybody_is_in_the_map_once_whoever_is_killed(tmp_path):
 def test_a_batch_below_its_minimum_is_not_opened_and_may_be_later(tmp_path):
     with Parent() as parent, Scene(parent, tmp_path, PEOPLE) as scene:
         scene.crowd.kill()  # everybody is there, and then nobody is
-        campaign = ordered(scene, deadlines=Deadlines.all(1))
+        campaign = ordered(scene, deadlines=Deadlines.all(25))
         assert scene.server.answered("/v1/campaigns", dumps(campaign).encode()).status_code == 201
         status = scene.ended("berlin")
         assert status["state"] == "failed" and "0 of 60 people have reported" in status["reason"]

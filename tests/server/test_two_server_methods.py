@@ -15,7 +15,7 @@ from .processes import Parent
 from .test_two_server_campaign import PEOPLE, TREE, ordered
 from .two_server_scene import Scene
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 ONE = AtMostRows(1)
 METHODS = {

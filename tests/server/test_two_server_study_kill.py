@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from tests.ports import free_port
 
 from hazemap.codec import dumps
 from hazemap.device import enrolment
@@ -26,9 +27,9 @@ from .left_behind import rows
 from .processes import Crowd, Parent, Server
 from .test_study_kill import PEOPLE, StudyScene, generous
 from .test_study_kill import RULES as OF_STUDIES
-from .two_server_scene import Aggregator, free_port
+from .two_server_scene import Aggregator
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 RULES = OF_STUDIES + '[servers]\naggregators = ["{leader}", "{helper}"]\n'
 
@@ -68,8 +69,8 @@ class TwoServerStudy(StudyScene):
         carrier = ByTwoServers(self.leader.url, self.helper.url, PEOPLE)
         cohort = Cohort(PEOPLE, PEOPLE, Fraction(1, 4), Fraction(0))
         spec = StudySpec(
-            *("spring", "keyboard", Fraction(900), Fraction(1, 1000), 100, cohort, Deadlines.all(120)),
-            wait=60,
+            *("spring", "keyboard", Fraction(900), Fraction(1, 1000), 100, cohort, Deadlines.all(600)),
+            wait=600,
             carrier=carrier,
         )
         assert self.server.answered("/v1/policies", self.signed.to_json().encode()).status_code == 201

@@ -1,6 +1,5 @@
 """Leader, helper, coordinator and devices as processes, each of which can be killed and started again."""
 
-import socket
 import time
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import httpx
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from tests.ports import free_port
 
 from hazemap.aggregator.task_shelf import TOKEN_FILE
 from hazemap.service.access_tokens import token_file
@@ -26,12 +26,6 @@ finest = 0
 [servers]
 aggregators = ["{leader}", "{helper}"]
 """
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Aggregator:
@@ -56,7 +50,7 @@ class Aggregator:
         assert self.child.kill() == -9, self.log.read_text()[-5_000:]
 
     def wait(self) -> None:
-        until = time.monotonic() + 60
+        until = time.monotonic() + 600
         while True:
             try:
                 httpx.get(f"{self.url}hpke_config", trust_env=False).raise_for_status()
@@ -90,7 +84,7 @@ class Scene:
                 self.leader.wait(), self.helper.wait()
             if party is self.server:
                 assert self.server.answered("/v1/campaigns").status_code == 200
-        until = time.monotonic() + 60
+        until = time.monotonic() + 600
         while self.server.answered("/v1/campaigns").json()["devices"]["recent"] < self.people:
             assert time.monotonic() < until, "the devices do not come"
             time.sleep(0.05)
@@ -110,7 +104,7 @@ class Scene:
     def status(self, campaign: str) -> dict:
         return self.server.answered(f"/v1/campaigns/{campaign}").json()
 
-    def ended(self, campaign: str, seconds: float = 120) -> dict:
+    def ended(self, campaign: str, seconds: float = 600) -> dict:
         until = time.monotonic() + seconds
         while (status := self.status(campaign))["state"] == "running":
             assert time.monotonic() < until, status

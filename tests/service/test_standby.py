@@ -18,7 +18,7 @@ def test_it_waits_for_the_lock_and_then_finds_what_was_written(tmp_path):
     waiting.join(0.1)
     assert waiting.is_alive() and not found
     first.close()
-    waiting.join(30)
+    waiting.join(600)
     assert found[0].read("SELECT name FROM facts") == [("version",)]
     found[0].close()
 
@@ -34,6 +34,6 @@ def test_one_that_lost_its_database_notices_without_being_asked(tmp_path, monkey
     with Replaceable(store, lost.set, beat=0.01):
         assert not lost.wait(0.1)
         monkeypatch.setattr(store, "_transaction", lambda _: (_ for _ in ()).throw(OSError("gone")))
-        assert lost.wait(30)
+        assert lost.wait(600)
     assert store.broken
     store.close()

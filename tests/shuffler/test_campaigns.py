@@ -1,6 +1,5 @@
 """Campaigns through a shuffler over HTTP: sixty devices, a coordinator and a shuffler, in processes that are killed."""
 
-import socket
 import sqlite3
 import time
 from contextlib import closing
@@ -14,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.ports import free_port
 from tests.server.fleet import crowd
 from tests.server.processes import Child, Crowd, Parent, Server
 from tests.server.test_kill import FEW, METHOD, ROUNDS, TREE
@@ -32,15 +32,9 @@ from hazemap.server.privacy_statement import prices
 from hazemap.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.trust.report_carriers import ByShuffler
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 PEOPLE, LEAST, EPSILON = 60, 45, 500
-
-
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 class Mixed:
@@ -68,7 +62,7 @@ class Mixed:
     def start_shuffler(self):
         words = ("--data", str(self.folder / "shuffler"), "--port", str(self.port), "--least", "40")
         self.shuffler = self.parent.fork(self.folder / "shuffler.log", "hazemap", "shuffler", *words)
-        until = time.monotonic() + 60
+        until = time.monotonic() + 600
         while True:
             try:
                 self.key = httpx.get(f"{self.url}v1/shuffler", trust_env=False).json()["key"]
@@ -80,7 +74,7 @@ class Mixed:
     def start(self):
         self.server.start()
         self.crowd.start()
-        until = time.monotonic() + 60
+        until = time.monotonic() + 600
         while self.server.answered("/v1/campaigns").json()["devices"]["recent"] < PEOPLE:
             assert time.monotonic() < until, "the devices do not come"
             time.sleep(0.02)
@@ -88,14 +82,14 @@ class Mixed:
     def campaign(self, name, method=METHOD):
         cohort = Cohort(PEOPLE, PEOPLE, Fraction(1, 4), Fraction(1, 10), Sampling.ONE)
         by = ByShuffler(self.url, LEAST, self.key)
-        options = {"deadlines": Deadlines.all(60), "wait": 60, "carrier": by}
+        options = {"deadlines": Deadlines.all(600), "wait": 600, "carrier": by}
         return Campaign(name, "a test", f"town {name}", method, PureDP(EPSILON), cohort, **options)
 
     def reports(self, name):
         """A campaign whose reports the analyser sees."""
         cohort = Cohort(PEOPLE, PEOPLE, Fraction(1, 4), Fraction(1, 10), Sampling.ONE)
         by = ByShuffler(self.url, LEAST, self.key, Fraction(8))
-        options = {"deadlines": Deadlines.all(60), "wait": 60, "carrier": by}
+        options = {"deadlines": Deadlines.all(600), "wait": 600, "carrier": by}
         return Campaign(name, "a test", f"town {name}", Flat(TREE, 2), ApproxDP(4, "1e-6"), cohort, **options)
 
     def order(self, campaign):
@@ -105,7 +99,7 @@ class Mixed:
     def state(self, campaign):
         return self.server.answered(f"/v1/campaigns/{campaign.name}").json()
 
-    def wait(self, campaign, seconds=100):
+    def wait(self, campaign, seconds=600):
         until = time.monotonic() + seconds
         while (found := self.state(campaign))["state"] == "running":
             assert time.monotonic() < until, found

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 import time
 from collections import Counter
 from math import inf
@@ -11,6 +10,7 @@ from unittest.mock import Mock
 
 import httpx
 import pytest
+from tests.ports import free_port
 from tests.server.postgres import cluster
 from tests.server.processes import Parent
 
@@ -27,12 +27,6 @@ from hazemap.shuffler.shuffler_process import ShufflerProcess
 from .batches import ISSUER, SECRET
 
 
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
-
-
 class Process:
     """A shuffler that can be killed and started again."""
 
@@ -45,7 +39,7 @@ class Process:
         words = ("--data", str(self.folder), "--port", str(self.port), "--least", "5", *self.options)
         self.log = self.folder.with_name("shuffler.log")
         self.running = self.parent.fork(self.log, "hazemap", "shuffler", *words)
-        until = time.monotonic() + 60
+        until = time.monotonic() + 600
         while True:
             try:
                 self.key = bytes.fromhex(httpx.get(f"{self.url}/v1/shuffler").json()["key"])
@@ -89,7 +83,7 @@ def a_batch(process, people):
 
 async def sent(process, terms, request, acknowledged):
     """As a device sends: the same bytes until they are taken."""
-    async with httpx.AsyncClient(base_url=process.url, timeout=30) as http:
+    async with httpx.AsyncClient(base_url=process.url, timeout=300) as http:
         while True:
             try:
                 reply = await http.post(f"/v1/batches/{terms.digest.hex()}/messages", content=request)
@@ -105,7 +99,7 @@ async def sent(process, terms, request, acknowledged):
 async def campaign(process, kills):
     """A batch of forty people whose shuffler is killed now and then; every order that the analyser was handed."""
     terms, requests, every = a_batch(process, 40)
-    http = httpx.AsyncClient(base_url=process.url, timeout=30)
+    http = httpx.AsyncClient(base_url=process.url, timeout=300)
     client = AnalyserClient(http, (process.folder / "analyser.token").read_text().strip())
     orders, acknowledged = [], []
     killed = asyncio.create_task(_killing(process, kills))

@@ -58,7 +58,7 @@ def people(url, number, declining=0, devices=None):
         device.declines = "<b>not</b> me"
 
     async def live():
-        async with httpx.AsyncClient(base_url=url, timeout=30) as http:
+        async with httpx.AsyncClient(base_url=url, timeout=300) as http:
             for device in devices:
                 assert (await device.enrol(http)).status_code == 201
             while not enough.is_set():
@@ -72,7 +72,7 @@ def people(url, number, declining=0, devices=None):
         yield devices
     finally:
         enough.set()
-        thread.join(60)
+        thread.join(600)
 
 
 @contextmanager

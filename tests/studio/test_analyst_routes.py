@@ -31,8 +31,8 @@ STUDY = {
     "people": 12,
     "dropout": "0.25",
     "corrupt": "0",
-    "stage": 20,
-    "wait": 30,
+    "stage": 600,
+    "wait": 600,
 }
 ROUTES = [
     ("GET", "/v1/studies", None),
@@ -176,7 +176,7 @@ def test_a_recipe_is_asked_once_and_answered_with_intervals(served, capsys):
     typists = [Typist(0, 0, text="hello" if place % 3 else "world") for place in range(12)]
     with people(url, 12, devices=typists):
         begun = browser.post("/v1/study/ask", {"name": "spring", "text": TEXT, "file": "words.toml"}).json()
-        until = time.monotonic() + 90
+        until = time.monotonic() + 600
         while True:
             found = browser.post("/v1/study/answer", {"name": "spring", "round": begun["round"]}).json()
             if found["state"] != "running":

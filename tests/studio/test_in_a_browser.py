@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.ports import free_port
 from tests.server.asking_studies import SIGNED, Typist, recipe
 from tests.server.fleet import OPERATOR
 
@@ -43,7 +43,7 @@ def need(*paths):
 
 def node(*command, **environment):
     done = subprocess.run(
-        command, cwd=APP, check=False, capture_output=True, text=True, timeout=500, env={**os.environ, **environment}
+        command, cwd=APP, check=False, capture_output=True, text=True, timeout=1200, env={**os.environ, **environment}
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -52,16 +52,14 @@ def node(*command, **environment):
 @contextmanager
 def studio(folder, root, book, *options, before="", ends=0):
     """A studio as a process, and the link that it prints; `before` is run in it first, and it `ends` with a code."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     words = (str(root), "--ledger", str(book.path), "--port", str(port), "--no-browser", *options)
     started = f"{before}\nfrom hazemap.cli.main import run; run()"
     log = folder / "studio.log"
     with log.open("w") as said:
         running = subprocess.Popen([sys.executable, "-c", started, "studio", *words], stderr=said)
     try:
-        until = time.monotonic() + 120
+        until = time.monotonic() + 600
         while True:
             assert time.monotonic() < until and running.poll() is None, log.read_text()
             try:
@@ -72,7 +70,7 @@ def studio(folder, root, book, *options, before="", ends=0):
         yield f"http://127.0.0.1:{port}/#link=" + log.read_text().partition("#link=")[2].split()[0]
     finally:
         running.send_signal(signal.SIGTERM)
-        assert running.wait(60) == ends, log.read_text()
+        assert running.wait(600) == ends, log.read_text()
 
 
 def city(folder):

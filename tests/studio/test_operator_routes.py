@@ -36,14 +36,14 @@ ASKED = [*ROUTES, ("GET", "/v1/aggregators", None), ("POST", "/v1/campaign/revie
 
 
 def form(**changes):
-    return {"order": {**WORDS, "stage": 30, "wait": 20, **changes}, "map": MAP}
+    return {"order": {**WORDS, "stage": 600, "wait": 600, **changes}, "map": MAP}
 
 
 def asked(browser, method, path, data):
     return browser.get(path) if method == "GET" else browser.post(path, data)
 
 
-def awaited(browser, state, name="commuters", seconds=90):
+def awaited(browser, state, name="commuters", seconds=600):
     until = time.monotonic() + seconds
     while True:
         found = browser.post("/v1/campaign", {"name": name}).json()
@@ -135,7 +135,7 @@ def test_a_campaign_is_ordered_watched_and_fetched_into_the_folder(served):
     scene, url = served
     browser = scene.browser()
     with people(url, 14, declining=1):
-        until = time.monotonic() + 60
+        until = time.monotonic() + 600
         while browser.get("/v1/campaigns").json()["devices"]["recent"] < 14:
             assert time.monotonic() < until
             time.sleep(0.1)
@@ -246,7 +246,7 @@ def test_a_coordinator_that_keeps_everybody_waiting_keeps_the_studio_working(tmp
 
     def slow():
         waiting.append(1)
-        enough.wait(60)
+        enough.wait(600)
         yield b"{}"
 
     async def worked(scene, browser):

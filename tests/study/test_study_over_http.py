@@ -79,12 +79,12 @@ def test_sixty_devices_answer_a_search_in_rounds_and_a_recipe_that_some_refuse(t
     with (
         serving(tmp_path / "server", judge=judge) as server,
         EncryptedStore.opened(tmp_path / "devices.sqlite", create=True) as store,
-        httpx.Client(base_url=server, headers=AS_OPERATOR, timeout=60) as http,
+        httpx.Client(base_url=server, headers=AS_OPERATOR, timeout=300) as http,
     ):
         typists(store, texts)
         with devices(store, server):
             assert http.post("/v1/policies", content=SIGNED.to_json().encode()).status_code == 201
-            order = study(cohort=cohort, reports=3, wait=30.0)
+            order = study(cohort=cohort, reports=3, wait=600.0)
             assert http.post("/v1/studies", content=dumps(order).encode()).status_code == 201
             own = hazemap.Study(server, "spring", token=OPERATOR)
             found = own.run(FrequentSequences.evenly(asked, ("hello", "world", "you"), 1))

@@ -69,11 +69,11 @@ def test_sixty_devices_answer_a_recipe_over_two_servers_and_each_pays_once(tmp_p
         aggregating(tmp_path / "helper", "helper") as (helper, two),
         serving(tmp_path / "server", judge=judge, peers=PeerServers({leader: one, helper: two})) as server,
         EncryptedStore.opened(tmp_path / "devices.sqlite", create=True) as store,
-        httpx.Client(base_url=server, headers=AS_OPERATOR, timeout=60) as http,
+        httpx.Client(base_url=server, headers=AS_OPERATOR, timeout=300) as http,
     ):
         typists(store, texts)
         carrier, rules = ByTwoServers(leader, helper, LEAST), replace(RULES, aggregators=(leader, helper))
-        order = study(cohort=COHORT, reports=3, wait=60.0, deadlines=Deadlines.all(120, quiet=2.0), carrier=carrier)
+        order = study(cohort=COHORT, reports=3, wait=600.0, deadlines=Deadlines.all(600, quiet=20.0), carrier=carrier)
         with devices(store, server, rules):
             assert http.post("/v1/policies", content=SIGNED.to_json().encode()).status_code == 201
             stranger = replace(order, name="strange", carrier=ByTwoServers(leader, "http://127.0.0.1:1/", LEAST))

@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { chromium } from "playwright-core";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const PATIENCE = 120_000;
+const PATIENCE = 300_000;
 
 /** A browser that has opened the studio by its link; `found` is printed by `over`. */
 export async function begun(link, pictures) {
@@ -15,6 +15,7 @@ export async function begun(link, pictures) {
   const browser = await chromium.launch({
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
     args: ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"],
+    timeout: PATIENCE,
   });
   const context = await browser.newContext({ viewport: { width: 1400, height: 1000 }, locale: "en-GB" });
   context.setDefaultTimeout(PATIENCE);

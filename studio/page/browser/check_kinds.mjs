@@ -14,7 +14,7 @@ const timed = kind === "slots" || kind === "values", asked = kind === "slots" ||
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const found = { requests: [], errors: [], checked: 0, violations: [], facts: {}, layers: [] };
 const browser = await launched();
-const LONG = { timeout: 60_000 };
+const LONG = { timeout: 300_000 };
 
 async function visit(name, options, use) {
   const { page, context, requests, errors } = await opened(browser, file, options);

@@ -70,12 +70,12 @@ await visit("keyboard", {}, async (page, check) => {
   await page.keyboard.press("Enter"); // the densest cell is in the middle now
   await until("canvas.map");
   for (const key of ["+", "ArrowRight", "ArrowLeft", "-"]) await page.keyboard.press(key);
-  await page.waitForFunction(() => document.querySelector(".stage [aria-live]").textContent !== "", undefined, { timeout: 60_000 });
+  await page.waitForFunction(() => document.querySelector(".stage [aria-live]").textContent !== "", undefined, { timeout: 300_000 });
   found.facts.aloud = await page.textContent(".stage [aria-live]");
   await check("map");
   await until("input[name=layer]");
   await page.keyboard.press("ArrowRight");
-  await page.waitForFunction(() => location.hash.includes("layer=count"), undefined, { timeout: 60_000 });
+  await page.waitForFunction(() => location.hash.includes("layer=count"), undefined, { timeout: 300_000 });
   await page.waitForTimeout(600);
   found.facts.layer = await page.$eval("input[name=layer]:checked", (input) => input.value);
   found.facts.link = await page.evaluate(() => location.hash);
@@ -84,7 +84,7 @@ await visit("keyboard", {}, async (page, check) => {
 // Questions: a box that is typed, one that is drawn, a polygon; and one that has no answer.
 await visit("asking", { hash: "#language=en" }, async (page, check) => {
   const answer = async () => {
-    await page.waitForFunction(() => /interval|outside|cross/.test(document.querySelector(".answer").textContent), undefined, { timeout: 60_000 });
+    await page.waitForFunction(() => /interval|outside|cross/.test(document.querySelector(".answer").textContent), undefined, { timeout: 300_000 });
     const text = await page.textContent(".answer");
     await page.evaluate(() => document.querySelector(".answer").replaceChildren());
     return text;

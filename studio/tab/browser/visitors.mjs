@@ -23,11 +23,12 @@ const MASKED = 4;
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
   args: ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"],
+  timeout: 300_000,
 });
 
 async function visitor(link) {
   const context = await browser.newContext({ viewport: { width: 1100, height: 1000 }, locale: "en-GB" });
-  context.setDefaultTimeout(60_000);
+  context.setDefaultTimeout(300_000);
   const shared = (orders.rules.aggregators ?? "").split(" ").filter(Boolean).map((address) => new URL(address).origin);
   const allowed = [new URL(link).origin, new URLSearchParams(new URL(link).hash.slice(1)).get("server"), ...shared];
   context.on("request", (request) => {
@@ -80,7 +81,7 @@ async function write(page, id, text) {
 async function chooser(page, id = "file") {
   for (let presses = 0; presses < 6; presses += 1) {
     await tabTo(page, page.locator(`#${id}`));
-    const opened = page.waitForEvent("filechooser", { timeout: 20_000 }).catch(() => null);
+    const opened = page.waitForEvent("filechooser", { timeout: 60_000 }).catch(() => null);
     await page.keyboard.press("Space");
     const found = await opened;
     if (found) return found;

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import threading
 import time
@@ -21,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.device.serving import listening
 from tests.device.tab.recorded_traffic import betrayed, recording, requests, traces
+from tests.ports import free_port
 from tests.server.processes import Crowd, Parent, Server
 
 from hazemap.algorithms import Flat
@@ -111,10 +111,10 @@ def visitors(folder, links, rules=RULES, closed=CLOSED, recipes=None):
     (folder / "orders.json").write_text(json.dumps(orders))
     command, pipe = ["node", "browser/visitors.mjs", str(folder / "orders.json")], subprocess.PIPE
     process = subprocess.Popen(command, cwd=TAB, text=True, stdin=pipe, stdout=pipe, stderr=pipe)
-    patience = threading.Timer(300, process.kill)
+    patience = threading.Timer(1500, process.kill)
     patience.start()
     try:
-        assert process.stdout.readline() == "answering\n", process.communicate(timeout=60)
+        assert process.stdout.readline() == "answering\n", process.communicate(timeout=600)
         yield process
     finally:
         patience.cancel()
@@ -127,11 +127,11 @@ def mapped(server):
     people = OURS + len(THEIRS)
     cohort = Cohort(people, people, Fraction(1, 10), Fraction(1, 10), Sampling.ONE, Mode.MALICIOUS)
     # At ε = 1000 noise is 0 but for a probability of e^−1000 a cell and share: the counts are the truth.
-    deadlines = Deadlines.all(60, quiet=2)
+    deadlines = Deadlines.all(600, quiet=20)
     budget, method = PureDP(1_000), Flat(TREE, 2)
-    ordered = Campaign("tabs", "a test", "town", method, budget, cohort=cohort, deadlines=deadlines, wait=60)
+    ordered = Campaign("tabs", "a test", "town", method, budget, cohort=cohort, deadlines=deadlines, wait=600)
     assert server.answered("/v1/campaigns", dumps(ordered).encode()).status_code == 201
-    end = time.monotonic() + 200
+    end = time.monotonic() + 600
     while (status := server.answered("/v1/campaigns/tabs").json())["state"] == "running":
         assert time.monotonic() < end, status
         time.sleep(0.1)
@@ -163,12 +163,10 @@ def check_traffic(streams, places, log, gone):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(500)
+@pytest.mark.timeout(1800)
 def test_three_tabs_are_devices_and_one_is_closed_in_the_middle_and_no_place_leaves_a_browser(tmp_path):
     need(Path("/usr/bin/chromium"), TAB / "node_modules" / "playwright-core", BUILT)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     (tmp_path / "policy.toml").write_text(POLICY)
     lon, lat = (np.full(OURS, at) for at in ELSEWHERE)
     pq.write_table(pa.table({"person": np.arange(OURS), "lon": lon, "lat": lat}), tmp_path / "people.parquet")
@@ -186,12 +184,12 @@ def test_three_tabs_are_devices_and_one_is_closed_in_the_middle_and_no_place_lea
                 for wire, code in zip(wires, codes, strict=True)
             ]
             with visitors(tmp_path, links) as tabs:
-                end = time.monotonic() + 100
+                end = time.monotonic() + 600
                 while server.answered("/v1/campaigns").json()["devices"]["recent"] < OURS + len(THEIRS):
                     assert time.monotonic() < end, "the devices do not come"
                     time.sleep(0.1)
                 status, counts = mapped(server)
-                said, wrong = tabs.communicate("done\n", timeout=200)
+                said, wrong = tabs.communicate("done\n", timeout=600)
         finally:
             for process in (ours, server):
                 if process.child:
@@ -247,5 +245,5 @@ def test_the_page_is_built_the_same_twice_and_asks_for_nothing_else(tmp_path):
 @pytest.mark.slow
 def test_the_pages_own_tests_pass():
     need(TAB / "node_modules" / "typescript", TAB.parent / "device" / "node_modules")
-    done = subprocess.run(["npm", "test"], cwd=TAB, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(["npm", "test"], cwd=TAB, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stdout[-5_000:] + done.stderr

@@ -2,7 +2,6 @@
 
 import json
 import re
-import socket
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ from tests.device import test_typescript_recipes as scene
 from tests.device.serving import listening
 from tests.device.tab.recorded_traffic import betrayed, recording, traces
 from tests.device.tab.test_in_a_browser import BUILT, TAB, THEIRS, need, visitors
+from tests.ports import free_port
 from tests.server.left_behind import rows
 from tests.server.processes import Crowd, Parent, Server
 
@@ -24,14 +24,12 @@ RULES = {"people": "40", "survivors": "40", "campaign": "100", "period": "100", 
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1800)
 def test_a_tab_answers_a_recipe_that_its_policy_allows_and_no_place_leaves_it(tmp_path):
     need(Path("/usr/bin/chromium"), TAB / "node_modules" / "playwright-core", BUILT)
     signed = SignedPolicy.sign(scene.POLICY, Identity.create())
     scene.written(tmp_path, signed)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     with listening(DevicePage.built().application()) as tab, Parent() as parent, recording(port, 1) as [wire]:
         server = Server(parent, tmp_path / "server", port, pages=(tab,))
         ours = Crowd(parent, tmp_path, "ours", server, scene.OURS, None, tmp_path / "rules.toml")
@@ -45,7 +43,7 @@ def test_a_tab_answers_a_recipe_that_its_policy_allows_and_no_place_leaves_it(tm
             with visitors(tmp_path, links, RULES, closed=None, recipes=recipes) as tabs:
                 scene.asked(server)
                 told = scene.answered(server)
-                said, wrong = tabs.communicate("done\n", timeout=200)
+                said, wrong = tabs.communicate("done\n", timeout=600)
         finally:
             for process in (ours, server):
                 if process.child:

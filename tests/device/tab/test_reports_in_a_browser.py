@@ -29,7 +29,7 @@ TREE = Quadtree.around(Box(13.2, 52.4, 13.6, 52.6), 5)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1800)
 def test_a_tab_reports_to_two_servers_that_its_rules_name_and_is_counted_once(tmp_path):
     need(Path("/usr/bin/chromium"), TAB / "node_modules" / "playwright-core", BUILT)
     people = OURS + 1
@@ -47,14 +47,14 @@ def test_a_tab_reports_to_two_servers_that_its_rules_name_and_is_counted_once(tm
         ordered = Campaign(
             *("berlin", "a test", "town", Flat(TREE, 2), PureDP(1_000)),
             cohort=cohort,
-            deadlines=Deadlines.all(120),
-            wait=60,
+            deadlines=Deadlines.all(600),
+            wait=600,
             carrier=carrier,
         )
         with visitors(tmp_path, [f"{tab}/#server={scene.server.url}&code={code}"], rules, closed=None) as tabs:
             assert scene.server.answered("/v1/campaigns", dumps(ordered).encode()).status_code == 201
             status = scene.ended("berlin")
-            said, wrong = tabs.communicate("done\n", timeout=200)
+            said, wrong = tabs.communicate("done\n", timeout=600)
         made = Release.open(scene.server.folder / "releases" / "berlin.parquet")
     assert said, wrong
     found = json.loads(said)

@@ -51,7 +51,7 @@ def program() -> Path:
     built = PAGE / "dist" / "node" / "asking" / "answer_questions.js"
     sources = PAGE.glob("src/**/*.ts")
     if not built.exists() or built.stat().st_mtime < max(path.stat().st_mtime for path in sources):
-        done = subprocess.run([str(compiler)], cwd=PAGE, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run([str(compiler)], cwd=PAGE, capture_output=True, text=True, timeout=1200, check=False)
         assert done.returncode == 0, done.stdout[-5_000:]
     return built
 

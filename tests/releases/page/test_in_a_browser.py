@@ -38,7 +38,7 @@ def need(*paths: Path) -> None:
 
 def run(*command: str, **environment: str) -> str:
     done = subprocess.run(
-        command, cwd=PAGE, check=False, capture_output=True, text=True, timeout=500, env={**os.environ, **environment}
+        command, cwd=PAGE, check=False, capture_output=True, text=True, timeout=1200, env={**os.environ, **environment}
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
