@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.device import hexagon_vectors, vectors
+from tests.device import hexagon_vectors, slot_vectors, vectors
 from tests.ports import free_port
 from tests.server.processes import Crowd, Parent, Server
 
@@ -43,7 +43,7 @@ finest = 0
 """
 
 
-@pytest.mark.parametrize("made", [vectors, hexagon_vectors], ids=["tasks", "hexagons"])
+@pytest.mark.parametrize("made", [vectors, hexagon_vectors, slot_vectors], ids=["tasks", "hexagons", "slots"])
 def test_the_vectors_of_tasks_are_what_the_code_says_today(made):
     assert hashlib.sha256(made.FILE.read_bytes()).digest() == hashlib.sha256(made.text().encode()).digest()
 

@@ -47,6 +47,12 @@ export interface DeviceParts {
   readonly recipes?: RecipeParts;
 }
 
+/** What the log says of a recipe, and of when rows were. */
+function asking({ asked, counts }: Task): string {
+  if (asked) return `: the recipe ${asked.recipe.id} asks ${asked.recipe.query.text}`;
+  return counts?.slots ? `, who are counted by when they were where: ${counts.slots.words}` : "";
+}
+
 /** What a person's own log says, and no server is told. */
 export type Log = (line: string) => void;
 
@@ -186,7 +192,7 @@ export class Device {
     const charges: Charge[] = [];
     const state = await answer(null, work.message, this.owner(task, now, charges));
     if (agreed) this.store.record.campaigns.push(agreed);
-    this.log(`takes part in round ${task.round} of “${task.campaign}” (“${task.purpose}”), among ${message.terms.clients} people, at ε = ${task.price.toNumber()}${task.asked ? `: the recipe ${task.asked.recipe.id} asks ${task.asked.recipe.query.text}` : ""}`);
+    this.log(`takes part in round ${task.round} of “${task.campaign}” (“${task.purpose}”), among ${message.terms.clients} people, at ε = ${task.price.toNumber()}${asking(task)}`);
     return this.kept(work, work.task, task, state, charges, now);
   }
 
@@ -256,6 +262,7 @@ export class Device {
     this.log(`pays ε = ${task.price.toNumber()} for round ${task.round}: its counts go out masked, with noise`);
     charges.push({
       campaign: task.campaign, round: task.round, session, epsilon: task.price.toString(), time: this.clock.charged(now),
+      timed: task.counts!.slots !== null,
     });
     return vector;
   }

@@ -1,4 +1,4 @@
-import { cellToLatLng, isValidCell, latLngToCell } from "h3-js";
+import { cellToChildren, cellToLatLng, getRes0Cells, isValidCell, latLngToCell } from "h3-js";
 import { type CellTree, NOWHERE } from "./cell_tree.js";
 import { CodecError, Refused } from "./errors.js";
 
@@ -49,16 +49,38 @@ export class Box {
  */
 export class Hexagons implements CellTree {
   private readonly near = new Map<bigint, boolean>();
+  private ends: readonly [bigint, bigint] | null = null;
+  /** How many bits of a base cell stand for digits that are not used. */
+  private readonly unused: bigint;
 
   constructor(readonly box: Box, readonly coarsest: number, readonly finest: number) {
     if (!(coarsest >= 0 && coarsest <= finest && finest <= FINEST)) {
       throw new CodecError(`H3 resolutions are 0 to ${FINEST}, the coarsest before the finest`);
     }
     if (box.cellsAbout(coarsest) > MOST_ROOTS) throw new Refused("this task cuts its box into too many hexagons at once");
+    this.unused = BigInt(3 * (FINEST - finest));
   }
 
   get depth(): number {
     return this.finest - this.coarsest;
+  }
+
+  get name(): string {
+    const { west, south, east, north } = this.box;
+    return `hexagons ${west} ${south} ${east} ${north} ${this.coarsest} ${this.finest}`;
+  }
+
+  /** From the first to the last root: their paths, with every digit that a root leaves open. O(roots), once. */
+  get numbers(): readonly [bigint, bigint] {
+    return (this.ends ??= this.rootEnds());
+  }
+
+  number(base: bigint): bigint {
+    return base >> this.unused;
+  }
+
+  numbered(number: bigint): bigint {
+    return (number << this.unused) | ((1n << this.unused) - 1n);
   }
 
   isCell(cell: bigint): boolean {
@@ -82,12 +104,27 @@ export class Hexagons implements CellTree {
     const known = this.near.get(root);
     if (known !== undefined) return known;
     let near = true;
-    for (let resolution = 0; near && resolution <= this.coarsest; resolution++) {
-      const [lat, lon] = cellToLatLng(ancestor(root, resolution).toString(16));
-      near = this.box.distance(lon, lat) <= REACH / 7 ** (resolution / 2);
-    }
+    for (let resolution = 0; near && resolution <= this.coarsest; resolution++) near = this.isClose(ancestor(root, resolution), resolution);
     this.near.set(root, near);
     return near;
+  }
+
+  private isClose(cell: bigint, resolution: number): boolean {
+    const [lat, lon] = cellToLatLng(cell.toString(16));
+    return this.box.distance(lon, lat) <= REACH / 7 ** (resolution / 2);
+  }
+
+  private rootEnds(): [bigint, bigint] {
+    let cells = getRes0Cells().map((cell) => BigInt(`0x${cell}`));
+    for (let resolution = 0; ; resolution++) {
+      cells = cells.filter((cell) => this.isClose(cell, resolution));
+      if (resolution === this.coarsest) break;
+      cells = cells.flatMap((cell) => cellToChildren(cell.toString(16), resolution + 1).map((child) => BigInt(`0x${child}`)));
+    }
+    const open = (1n << BigInt(3 * (FINEST - this.coarsest))) - 1n;
+    const base = (cell: bigint): bigint => MODE | (BigInt(this.finest) << 52n) | (cell & PATH);
+    const [least, most] = [cells.reduce((one, other) => (one < other ? one : other)), cells.reduce((one, other) => (one > other ? one : other))];
+    return [this.number(base(least) & ~open), this.number(base(most) | open)];
   }
 }
 

@@ -22,6 +22,8 @@ export interface Policy {
   readonly days: number;
   readonly longest: number;
   readonly modes: readonly Mode[];
+  /** Whether rows may be counted by when they were. */
+  readonly times: boolean;
   /** The most ε₀ of one report to a recipe, against whoever sees it alone, and the most reports in so many `days`. */
   readonly local: Fraction;
   readonly reports: number;
@@ -38,6 +40,7 @@ export const DEFAULT_POLICY: Policy = {
   days: 30,
   longest: 1 << 16,
   modes: [MALICIOUS],
+  times: true,
   local: new Fraction(8),
   reports: 1_000,
   aggregators: [],
@@ -75,6 +78,9 @@ function rule(name: string, value: Json): unknown {
     case "local":
       if (typeof value !== "string" && typeof value !== "bigint") throw new InputError(`${name} is a text such as "0.5" or "1/3"`);
       return Fraction.parse(`${value}`);
+    case "times":
+      if (typeof value !== "boolean") break;
+      return value;
     case "modes":
       if (!Array.isArray(value)) break;
       return value.map((mode) => {
@@ -117,6 +123,7 @@ function checkOrder(policy: Policy, task: Task): void {
   if (task.price.compare(policy.campaign) > 0) {
     throw new Refused(`this round costs ε = ${task.price.toNumber()}, but one campaign may cost ${policy.campaign.toNumber()} in all`);
   }
+  if (task.counts?.slots && !policy.times) throw new Refused("this device does not reveal when its rows were");
 }
 
 /** `Refused` where this person does not answer this task in a session of these terms. */

@@ -19,6 +19,23 @@ export class Quadtree implements CellTree {
     if (side / 2 ** depth < FINEST_SIDE) throw new CodecError("a quadtree's cells are finer than a few micrometres");
   }
 
+  get name(): string {
+    return `squares ${this.left} ${this.top} ${this.side} ${this.depth}`;
+  }
+
+  get numbers(): readonly [bigint, bigint] {
+    const first = 1n << BigInt(2 * this.depth);
+    return [first, 2n * first - 1n];
+  }
+
+  number(base: bigint): bigint {
+    return base;
+  }
+
+  numbered(number: bigint): bigint {
+    return number;
+  }
+
   /** The cells of a level are 4^level … 2 · 4^level − 1. */
   isCell(cell: bigint): boolean {
     const digits = cell.toString(2).length;

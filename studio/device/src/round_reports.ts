@@ -89,14 +89,14 @@ export class RoundReports {
   }
 
   private keep(work: ServerTask, round: CarriedRound, report: Bytes, now: number): void {
-    const { campaign, purpose, round: number, price, cohort } = round.task;
+    const { campaign, purpose, round: number, price, cohort, counts } = round.task;
     const { leader, helper, minimum } = round.carrier;
     const time = this.clock.charged(now);
-    this.store.record.charges.push({ campaign, round: number, session: work.session, epsilon: price.toString(), time });
+    this.store.record.charges.push({ campaign, round: number, session: work.session, epsilon: price.toString(), time, timed: counts!.slots !== null });
     this.store.setReport(work.session, {
       campaign, announcement: hex(round.digest), until: Math.min(work.until + DAY, now + LONGEST), report: hex(report),
     });
-    this.log(`takes part in round ${number} of “${campaign}” (“${purpose}”), among ${cohort.people} people`);
+    this.log(`takes part in round ${number} of “${campaign}” (“${purpose}”), among ${cohort.people} people${counts?.slots ? `, who are counted by when they were where: ${counts.slots.words}` : ""}`);
     this.log(
       `pays ε = ${price.toNumber()} for round ${number}: its report has ${report.length} bytes, in halves for ${leader} and ${helper}, ` +
       `each unreadable alone; they open sums of ${minimum} reports or more, with noise`,

@@ -164,7 +164,7 @@ export class DevicePage {
   private async walked(): Promise<void> {
     const near = { lon: Number(this.lon.value || NaN), lat: Number(this.lat.value || NaN) };
     if (!(Math.abs(near.lon) <= 180 && Math.abs(near.lat) <= 85)) throw new InputError("a walk is made up near a longitude and a latitude, in degrees");
-    await this.device.keepPlaces(madeUpWalk(near, systemRandom), "of a made-up walk");
+    await this.device.keepPlaces(madeUpWalk(near, systemRandom, Date.now() / 1_000), "of a made-up walk");
   }
 
   private async ruled(): Promise<void> {
@@ -181,7 +181,7 @@ export class DevicePage {
     const { device } = this;
     const { policy, places, answering } = device;
     const { record } = device.store;
-    this.places.textContent = places.length ? `${places.length} places are kept here, sealed.` : "No places are kept here: it would answer as somebody without any.";
+    this.places.textContent = places.length ? `${places.length} places are kept here, sealed. Of ${device.timed} the time is known.` : "No places are kept here: it would answer as somebody without any.";
     const loose = looser(policy).map(({ label }) => label.toLowerCase());
     this.warning.hidden = !loose.length;
     this.warning.textContent = loose.length ? `Looser than hazemap's own rules: ${loose.join("; ")}.` : "";

@@ -1,8 +1,9 @@
+import { InputError } from "../../device/src/errors.js";
 import { DEFAULT_POLICY, type Policy, readPolicy } from "../../device/src/policy.js";
 
 /** A rule that a person may change: its name, its words, and how it is written. */
 export interface Rule {
-  readonly name: "people" | "survivors" | "campaign" | "period" | "days" | "local" | "aggregators";
+  readonly name: "people" | "survivors" | "campaign" | "period" | "days" | "times" | "local" | "aggregators";
   readonly label: string;
   readonly help: string;
 }
@@ -17,6 +18,8 @@ export const RULES: readonly Rule[] = [
   { name: "period", label: "ε that all may cost you together, at most",
     help: "What you pay is lost to others for as long as the next line says." },
   { name: "days", label: "… in so many days", help: "After them, what was paid is free again." },
+  { name: "times", label: "Whether maps may count by when you were where",
+    help: "Write yes or no. Maps of every hour ask for it. What it costs is the same." },
   { name: "local", label: "ε₀ that one report to a recipe may tell by itself, at most",
     help: "Against whoever would see your report alone, which masks hide. A smaller one hides you better." },
   { name: "aggregators", label: "Two servers that may share your report, if any",
@@ -29,7 +32,7 @@ export const ALWAYS: readonly string[] = [
     "that you name would have to work together.",
   "A tenth of the others may work with the server: the noise of the rest is enough.",
   "Every question must follow from the campaign that was announced, and the campaign must keep its first word.",
-  "Only counts of places in cells are answered, and recipes that a policy allows which you accepted: no words, no times, no paths.",
+  "Only counts of places in cells are answered, and recipes that a policy allows which you accepted: no words, no paths.",
 ];
 
 export const written = (policy: Policy): Record<Rule["name"], string> => ({
@@ -38,6 +41,7 @@ export const written = (policy: Policy): Record<Rule["name"], string> => ({
   campaign: `${policy.campaign}`,
   period: `${policy.period}`,
   days: `${policy.days}`,
+  times: policy.times ? "yes" : "no",
   local: `${policy.local}`,
   aggregators: policy.aggregators.join(" "),
 });
@@ -45,9 +49,11 @@ export const written = (policy: Policy): Record<Rule["name"], string> => ({
 /** A policy as JSON from what was written into the fields; `InputError` where it is none. */
 export function policyText(fields: Readonly<Record<Rule["name"], string>>): string {
   const whole = (text: string): number | string => (/^[0-9]{1,9}$/.test(text.trim()) ? Number(text) : text);
-  const { people, survivors, campaign, period, days, local, aggregators } = fields;
+  const { people, survivors, campaign, period, days, times, local, aggregators } = fields;
+  const said = new Map([["yes", true], ["no", false]]).get(times.trim().toLowerCase());
+  if (said === undefined) throw new InputError("whether maps may count by when you were where is yes or no");
   const text = JSON.stringify({
-    people: whole(people), survivors: whole(survivors), days: whole(days), campaign: campaign.trim(), period: period.trim(), local: local.trim(),
+    people: whole(people), survivors: whole(survivors), days: whole(days), campaign: campaign.trim(), period: period.trim(), local: local.trim(), times: said,
     aggregators: aggregators.split(/\s+/).filter(Boolean),
   });
   readPolicy(text);
@@ -63,6 +69,7 @@ export function looser(policy: Policy): Rule[] {
     campaign: own.campaign.compare(usual.campaign) > 0,
     period: own.period.compare(usual.period) > 0,
     days: own.days < usual.days,
+    times: own.times && !usual.times,
     local: own.local.compare(usual.local) > 0,
     aggregators: own.aggregators.length > 0,
   };

@@ -24,6 +24,7 @@ export class TabDevice {
   private readonly clock: AccountClock;
   private readonly log = new RecipeLog();
   private shippedPolicy: ShippedPolicy | null = null;
+  private when: { places: readonly Place[]; timed: number } | null = null;
   private running: { stop: AbortController; ended: Promise<void> } | null = null;
 
   private constructor(
@@ -49,6 +50,13 @@ export class TabDevice {
 
   get places(): readonly Place[] {
     return this.known;
+  }
+
+  /** Of how many places the time is known. */
+  get timed(): number {
+    const { known } = this;
+    if (this.when?.places !== known) this.when = { places: known, timed: known.filter(({ time }) => time !== undefined).length };
+    return this.when.timed;
   }
 
   get policy(): Policy {

@@ -2,6 +2,7 @@
 
 import html
 import json
+import re
 from importlib.resources import files
 from typing import Any
 
@@ -9,6 +10,12 @@ from hazemap.errors import InputError
 
 TEMPLATE = "page.html"
 """What `studio/page` is built into; a wheel carries it, a clone builds it."""
+
+
+TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Letters that turn the order of others about, so that a name could make a sentence say something else."""
+HALVES = re.compile("[\ud800-\udfff]")
+"""Halves of letters, which no file can hold."""
 
 
 def template() -> str:
@@ -26,8 +33,8 @@ def filled(page: str, payload: dict[str, Any]) -> str:
     """A built page with a release in it. Whatever the release holds stays data: nothing of it becomes markup."""
     summary = f"{payload['title']}. {payload['line']} This page needs JavaScript to show the map."
     for mark, text in (
-        ("<!--title-->", html.escape(payload["title"])),
-        ("<!--summary-->", html.escape(summary)),
+        ("<!--title-->", html.escape(_seen(payload["title"], "\\"))),
+        ("<!--summary-->", html.escape(_seen(summary, "\\"))),
         ("<!--release-->", script_text(payload)),
     ):
         before, found, after = page.partition(mark)
@@ -38,8 +45,13 @@ def filled(page: str, payload: dict[str, Any]) -> str:
 
 
 def script_text(payload: dict[str, Any]) -> str:
-    """JSON that stands inside a script: no letter of it can end the script, or begin a comment."""
-    text = json.dumps(payload, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    """JSON that stands inside a script: no letter of it can end the script, or begin a comment, or hide."""
+    text = _seen(json.dumps(payload, ensure_ascii=False, allow_nan=False, separators=(",", ":")), "\\\\")
     for letter in "<>&\u2028\u2029":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
     return text
+
+
+def _seen(text: str, backslash: str) -> str:
+    """A text in which letters that turn others about are seen, by their numbers, and halves of letters are gone."""
+    return HALVES.sub("\ufffd", TURNING.sub(lambda found: f"{backslash}u{ord(found[0]):04x}", text))

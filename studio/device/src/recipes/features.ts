@@ -1,4 +1,4 @@
-import { cellsOf, LISTED } from "../cell_counts.js";
+import { cellsOf, LISTED } from "../counted_cells.js";
 import { NOWHERE } from "../cell_tree.js";
 import { CodecError, Refused } from "../errors.js";
 import type { Json } from "../json_text.js";

@@ -1,13 +1,14 @@
 import type { Charge, DeviceRecord } from "../device_store.js";
 import { Refused } from "../errors.js";
 import { Fraction } from "../fraction.js";
+import type { Task } from "../task.js";
 import type { Recipe } from "./recipe.js";
 import type { AnalysisBudget, Budget, ShippedPolicy } from "./shipped_policy.js";
 
 const DAY = 86_400_000;
 const ONE = new Fraction(1);
-/** What a map of places reads. */
-export const PLACES_READ: readonly string[] = ["places.lat", "places.lon"];
+/** What a map of places reads, in the order of names: when they were only where it counts by that. */
+export const placesRead = (timed: boolean): readonly string[] => ["places.lat", "places.lon", ...(timed ? ["places.time"] : [])];
 
 /** What a report to a recipe reads, and which sum of at least how many people it is for. */
 export interface AskedReport {
@@ -62,14 +63,16 @@ export function checkAccount(record: DeviceRecord, asked: AskedReport, policy: S
   refuse(reasons, tell);
 }
 
-/** `Refused` where a map's round of this price is not within what the policy lets everything cost, or a field of places. */
-export function checkCampaign(record: DeviceRecord, price: Fraction, policy: ShippedPolicy, now: number, tell: (reason: string) => void): void {
+/** `Refused` where a map's round is not within what the policy lets everything cost, or a field of places. */
+export function checkCampaign(
+  record: DeviceRecord, { price, counts }: Task, policy: ShippedPolicy, now: number, tell: (reason: string) => void,
+): void {
   const after = (charges: readonly Charge[], reports: number) => {
     const spent = spending(charges);
     return { epsilon: spent.epsilon.plus(price), delta: spent.delta, reports };
   };
   const reasons: (string | null)[] = [];
-  for (const name of PLACES_READ) {
+  for (const name of placesRead(!!counts?.slots)) {
     const budget = policy.fields.get(name);
     if (!budget) continue;
     const read = within(record, policy.days, now).filter((charge) => touchedBy(charge).includes(name));
@@ -89,7 +92,7 @@ function refuse(reasons: readonly (string | null)[], tell: (reason: string) => v
   throw new Refused(NOTHING_LEFT);
 }
 
-const touchedBy = ({ recipe }: Charge): readonly string[] => (recipe ? recipe.fields : PLACES_READ);
+const touchedBy = ({ recipe, timed }: Charge): readonly string[] => (recipe ? recipe.fields : placesRead(timed === true));
 
 const within = ({ charges }: DeviceRecord, days: number, now: number): Charge[] => charges.filter(({ time }) => time > now - days * DAY);
 

@@ -13,14 +13,20 @@ const DAY = 86_400_000;
 /** The stream of a device's places: the only one that has events here. */
 const PLACES = "places";
 
-/** A person's places as a stream of events, until `keep` days after they were given to the device. */
+/**
+ * A person's places as a stream of events, until `keep` days after they were given to the device, and after their own time
+ * where that is known. The oldest day first; those without a time before all.
+ */
 export function placesAsEvents(places: readonly Place[], given: number, policy: ShippedPolicy, now: number): EventSource {
   const keep = policy.streams.find(({ name }) => name === PLACES)?.keep ?? 0;
-  const there = given + keep * DAY > now ? places : [];
+  const dayOf = ({ time }: Place): number => Math.floor(1_000 * (time ?? 0) / DAY);
+  const kept = ({ time }: Place): boolean => 1_000 * (time ?? Infinity) > now - keep * DAY;
+  const there = given + keep * DAY > now ? places.filter(kept).sort((one, other) => dayOf(one) - dayOf(other)) : [];
   return (stream, fields) => {
     if (stream !== PLACES) return [];
-    return there.map(({ lon, lat }) => {
-      const known: Readonly<Record<string, Cell>> = { lon, lat, weight: 1, time: null, mark: null };
+    return there.map(({ lon, lat, time }) => {
+      const seconds = time === undefined || time === null ? null : BigInt(Math.floor(time));
+      const known: Readonly<Record<string, Cell>> = { lon, lat, weight: 1, time: seconds, mark: null };
       return fields.map((name) => (Object.hasOwn(known, name) ? known[name]! : null));
     });
   };

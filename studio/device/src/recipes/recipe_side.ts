@@ -83,7 +83,7 @@ export class RecipeSide {
   /** `Refused` where a map's round is not within what the accepted policy allows. */
   async checkCampaign(task: Task, now: number): Promise<void> {
     const policy = await this.policy();
-    if (policy) checkCampaign(this.record, task.price, policy, now, (reason) => this.tell(`cannot pay: ${reason}`));
+    if (policy) checkCampaign(this.record, task, policy, now, (reason) => this.tell(`cannot pay: ${reason}`));
   }
 
   /** `Refused` where a recipe is not answered in a session of these terms: checks 1 to 3, and without an event. */

@@ -154,9 +154,9 @@ test("what is written otherwise than agreed is refused", () => {
 
 test("policies, rows and addresses are read, and others refused", () => {
   assert.equal(readPolicy('{"people": 40, "campaign": "1/3"}').campaign.toString(), "1/3");
-  for (const text of ['{"person": 1}', '{"people": 0}', '{"modes": ["kind"]}', '{"corrupt": "1"}', "[]"]) assert.throws(() => readPolicy(text), text);
-  assert.deepEqual(readRows('[{"lon": 13, "lat": 52.5, "time": 0}]'), [{ lon: 13, lat: 52.5 }]);
-  for (const text of ["{}", "[1]", '[{"lon": 200, "lat": 0}]', '[{"lon": "1", "lat": 0}]']) assert.throws(() => readRows(text), text);
+  for (const text of ['{"person": 1}', '{"people": 0}', '{"modes": ["kind"]}', '{"times": 1}', '{"corrupt": "1"}', "[]"]) assert.throws(() => readPolicy(text), text);
+  assert.deepEqual(readRows('[{"lon": 13, "lat": 52.5, "time": 0.5}, {"lon": 13, "lat": 52.5, "time": null}]'), [{ lon: 13, lat: 52.5, time: 0.5 }, { lon: 13, lat: 52.5 }]);
+  for (const text of ["{}", "[1]", '[{"lon": 200, "lat": 0}]', '[{"lon": "1", "lat": 0}]', '[{"lon": 1, "lat": 0, "time": "now"}]']) assert.throws(() => readRows(text), text);
   assert.equal(originOf("HTTPS://Maps.Example:443/under/a/path"), "https://maps.example");
   assert.equal(checkedAddress("http://127.0.0.1:8470/"), "http://127.0.0.1:8470");
   for (const address of ["http://maps.example", "maps.example", "https://a b", "ftp://x"]) assert.throws(() => checkedAddress(address), InputError);
