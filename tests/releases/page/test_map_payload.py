@@ -134,6 +134,25 @@ def test_whatever_a_release_holds_stays_data(release):
     assert "<b>" not in re.sub("<script.*", "", page)
 
 
+def test_no_letter_of_a_release_turns_others_about(release):
+    statement = replace(release.statement, dataset="safe \u202e\u2066 = ε\ud800", assumptions=("\u200f",))
+    made = Release(release.map, statement, release.algorithm, release.transcript)
+    found = Elements()
+    found.feed(page := filled(EMPTY, map_payload(made)))
+    assert not set("\u202e\u2066\u200f\ud800") & set(page)
+    data = json.loads(found.text["script"])
+    assert (data["title"], data["statement"]["assumptions"]) == ("safe \\u202e\\u2066 = ε\ufffd", ["\\u200f"])
+    assert found.text["title"].startswith("safe \\u202e\\u2066 = ε\ufffd")
+
+
+def test_counts_whose_sum_is_no_number_are_refused_in_words(release):
+    values = release.map.unbiased.copy()
+    values[:5] = 1e308
+    made = Release(replace(release.map, unbiased=values), release.statement, release.algorithm, release.transcript)
+    with np.errstate(all="ignore"), pytest.raises(InputError, match="too large for a page"):
+        filled(EMPTY, map_payload(made))
+
+
 def test_a_notebook_has_the_page_in_a_frame_that_reaches_nothing(release, monkeypatch):
     assert "<iframe" not in card(release)
     monkeypatch.setattr(page_file, "template", lambda: EMPTY)

@@ -45,8 +45,15 @@ def filled(page: str, payload: dict[str, Any]) -> str:
 
 
 def script_text(payload: dict[str, Any]) -> str:
-    """JSON that stands inside a script: no letter of it can end the script, or begin a comment, or hide."""
-    text = _seen(json.dumps(payload, ensure_ascii=False, allow_nan=False, separators=(",", ":")), "\\\\")
+    """JSON that stands inside a script: no letter of it can end the script, or begin a comment, or hide.
+
+    `InputError` for numbers that are not finite: a file may hold counts whose sum is none.
+    """
+    try:
+        plain = json.dumps(payload, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        raise InputError("a number of this release is too large for a page: no honest release holds such counts") from None
+    text = _seen(plain, "\\\\")
     for letter in "<>&\u2028\u2029":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
     return text
