@@ -7,6 +7,7 @@ says.
 import hashlib
 import json
 from fractions import Fraction
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,7 @@ def tasks() -> list[dict[str, Any]]:
             {
                 "task": dumps(task),
                 "terms": terms.to_bytes().hex(),
-                "rows": [{"lon": x, "lat": y, "time": None if t != t else t} for x, y, t in rows],
+                "rows": [{"lon": x, "lat": y, "time": None if isnan(t) else t} for x, y, t in rows],
                 "sampling": sampling.hex(),
                 "contribution": [[int(i), int(sums[i])] for i in np.flatnonzero(sums)],
             }

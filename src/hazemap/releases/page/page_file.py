@@ -52,7 +52,7 @@ def script_text(payload: dict[str, Any]) -> str:
     try:
         plain = json.dumps(payload, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except ValueError:
-        raise InputError("a number of this release is too large for a page: no honest release holds such counts") from None
+        raise InputError("a number of this release is too large for a page: no honest one holds such counts") from None
     text = _seen(plain, "\\\\")
     for letter in "<>&\u2028\u2029":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
