@@ -139,6 +139,15 @@ const second = await opened(contexts[0], orders.links[0]);
 found.facts.second = await second.getByRole("alert").textContent();
 await check(second, "second-tab");
 await second.close();
+// A host that does not send the header which forbids frames: the page itself works in none.
+const frame = await contexts[0].newPage();
+await frame.route("**/*", async (route) => {
+  const response = await route.fetch();
+  await route.fulfill({ body: await response.text(), contentType: "text/html" });
+});
+await frame.setContent(`<iframe src="${orders.links[0].replaceAll("&", "&amp;")}"></iframe>`);
+found.facts.framed = await frame.frameLocator("iframe").getByRole("alert").textContent();
+await frame.close();
 console.log("answering");
 
 for await (const _ of createInterface({ input: process.stdin })) break;

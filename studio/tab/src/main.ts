@@ -19,8 +19,8 @@ function fromLink(): URLSearchParams {
 }
 
 async function begin(): Promise<void> {
-  if (!isSecureContext) return complain("This page must come by https://, or from this machine.");
   if (window.parent !== window) return complain("This page stands inside another, which could have you press what you do not see. Open it by itself.");
+  if (!isSecureContext) return complain("This page must come by https://, or from this machine.");
   if (!(await isOnlyTab())) {
     return complain("Another tab of this browser is your device already. Close it and load this page again: one device has one tab.");
   }

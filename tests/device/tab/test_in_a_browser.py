@@ -213,6 +213,7 @@ def test_three_tabs_are_devices_and_one_is_closed_in_the_middle_and_no_place_lea
     assert "Not answering" in facts["begun"][0] and facts["begun"][1] == "100", "a link starts nothing and sets no rule"
     assert facts["address"] == f"{tab}/", "the code does not stay in the address"
     assert "Another tab of this browser is your device already" in facts["second"]
+    assert "stands inside another" in facts["framed"], "nobody presses a button there that they do not see"
     assert facts["bound"] == "TypeError", "no other server can be reached, not even the page's own"
     assert "Not answering" in facts["reopened"] and "1000 of ε = 9000 paid" in facts["reopened"]
     assert facts["kept"] == {

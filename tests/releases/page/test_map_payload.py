@@ -11,7 +11,7 @@ import pytest
 import shapely
 
 import hazemap
-from hazemap.errors import InputError
+from hazemap.errors import InputError, TranscriptMismatch
 from hazemap.releases import Release, base_release
 from hazemap.releases.notebook_card import card
 from hazemap.releases.page import map_payload as module
@@ -151,6 +151,14 @@ def test_counts_whose_sum_is_no_number_are_refused_in_words(release):
     made = Release(replace(release.map, unbiased=values), release.statement, release.algorithm, release.transcript)
     with np.errstate(all="ignore"), pytest.raises(InputError, match="too large for a page"):
         filled(EMPTY, map_payload(made))
+
+
+def test_forged_error_bars_are_found_before_a_map_is_cut_by_them(release, tmp_path, monkeypatch):
+    forged = replace(release.map, stddev=np.full_like(release.map.stddev, 1e-300))
+    Release(forged, release.statement, release.algorithm, release.transcript).save(tmp_path / "map.parquet")
+    monkeypatch.setattr(Release, "shown", property(lambda _: pytest.fail("it was cut")))
+    with pytest.raises(TranscriptMismatch, match="error bars"):
+        map_payload(Release.open(tmp_path / "map.parquet"))
 
 
 def test_a_notebook_has_the_page_in_a_frame_that_reaches_nothing(release, monkeypatch):

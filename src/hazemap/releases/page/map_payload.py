@@ -35,7 +35,12 @@ def map_payload(release: "Release", title: str | None = None) -> dict[str, Any]:
 
 
 def counts_payload(release: "Release", kind: str, title: str | None) -> dict[str, Any]:
-    """What a page shows of the counts of a map of some kind, without what it needs for questions."""
+    """What a page shows of the counts of a map of some kind, without what it needs for questions.
+
+    First its total, which tells whether error bars are those of the answers: with forged ones of next to nothing a map
+    would be cut into millions of cells.
+    """
+    total = interval(release.total())
     if release.shown.cells.size > MOST_CELLS:
         raise InputError(
             f"a page shows at most {MOST_CELLS:,} cells, and this map has {release.shown.cells.size:,}: draw a picture"
@@ -45,7 +50,7 @@ def counts_payload(release: "Release", kind: str, title: str | None) -> dict[str
     counted = shown if release.shown is release.map else DensitySurface.of(release.map)
     return {
         **release_facts(release, kind, title),
-        "total": interval(release.total()),
+        "total": total,
         "nowhere": None if release.nowhere is None else interval(release.nowhere),
         "said": str(PeopleOutside.of(release)),
         "densest": densest(release),

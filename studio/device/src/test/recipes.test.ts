@@ -14,7 +14,7 @@ import { quietSqlite } from "../recipes/open_sqlite.js";
 import { QuerySandbox } from "../recipes/query_sandbox.js";
 import { logarithm, readRandomiser, report, uniform } from "../recipes/randomiser.js";
 import { matchingBins } from "../recipes/recipe.js";
-import { checkAsked } from "../recipes/recipe_account.js";
+import { checkAsked, checkCampaign } from "../recipes/recipe_account.js";
 import { admitted, placesAsEvents, reportedBin } from "../recipes/recipe_answers.js";
 import { NOTHING, RecipeLog } from "../recipes/recipe_log.js";
 import { acceptPolicy, RecipeSide } from "../recipes/recipe_side.js";
@@ -147,6 +147,23 @@ test("whoever has no events, or is not in the cohort, reports what the recipe sa
   assert.ok((await none("hexagons, a random bin for none", [])) < 0);
   const old = placesAsEvents(places, NOW - 91 * 86_400_000, policy, NOW);
   assert.deepEqual(old("places", ["lon"]), [], "what is older than the policy keeps is not read");
+  const now = NOW / 1_000;
+  const timed = [now - 5.5, null, now - 91 * 86_400, now - 2 * 86_400].map((time) => ({ lon: 1, lat: 2, time }));
+  const told = placesAsEvents(timed, NOW, policy, NOW)("places", ["time", "weight"]);
+  assert.deepEqual(told, [[null, 1], [BigInt(Math.floor(now - 2 * 86_400)), 1], [BigInt(Math.floor(now - 5.5)), 1]], "whole seconds, the oldest day first");
+});
+
+test("a map with time costs what a policy lets the time of places cost, and other maps do not", () => {
+  const field = { field: "places.time", epsilon: new Fraction(1), delta: new Fraction(0), reports: 1, local: new Fraction(1) };
+  const only = { ...policy, fields: new Map([[field.field, field]]), limits: [] };
+  const map = (timed: boolean): Task => ({ price: new Fraction(1), counts: { slots: timed ? { many: 24 } : null } }) as unknown as Task;
+  const charge = { campaign: "hours", round: 1, session: "", epsilon: "1", time: NOW };
+  const check = (charges: readonly object[], timed: boolean): void =>
+    checkCampaign({ charges } as unknown as DeviceRecord, map(timed), only, NOW, () => undefined);
+  check([], true);
+  check([charge, { ...charge, timed: false }], true);
+  check([{ ...charge, timed: true }], false);
+  assert.throws(() => check([{ ...charge, timed: true }], true), /nothing left/);
 });
 
 test("a policy is taken with its key, a later one from the same key, and none that was changed", async () => {
