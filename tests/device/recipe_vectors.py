@@ -59,7 +59,11 @@ FILE = Path(__file__).parents[1] / "vectors" / "device" / "recipes.json"
 BOX = Box(13.2, 52.4, 13.6, 52.6)
 TINY = Fraction(1, 10**6)
 PURPOSE = "where people are"
-LON, LAT, WORD = (StreamFieldName.parse(each) for each in ("places.lon", "places.lat", "notes.word"))
+SINCE = 1_777_000_000
+"""Some days before the other program's tests are, in seconds since 1970."""
+LON, LAT, TIME, WORD = (
+    StreamFieldName.parse(each) for each in ("places.lon", "places.lat", "places.time", "notes.word")
+)
 OWN = Policy(people=100, survivors=50, longest=1 << 16)
 """Rules of the device that is compared; the other program has the same by default."""
 LISTED = SqlQuery("SELECT lon FROM places WHERE lat > :south", (Parameter("south", 52.5),))
@@ -100,19 +104,22 @@ POLICY = ShippedPolicy(
             keep=30,
         ),
     ),
-    fields=tuple(FieldBudget(each, Fraction(4), Fraction(2), 8 * TINY, 5) for each in (LON, LAT, WORD)),
+    fields=tuple(FieldBudget(each, Fraction(4), Fraction(2), 8 * TINY, 5) for each in (LON, LAT, TIME, WORD)),
     analyses=(
-        _analysis("town", AnyQueryOverFields((LON, LAT, WORD))),
+        _analysis("town", AnyQueryOverFields((LON, LAT, TIME, WORD))),
         _analysis("listed", ListedQueries((LISTED,), (LON, LAT))),
         _analysis("templates", QueryTemplates((TEMPLATE,), (LON, LAT), ("count", "max", "glob"))),
     ),
 )
 PLACES = [
-    [lon, lat]
-    for lon, lat in zip(
-        np.random.default_rng(3).uniform(13.1, 13.7, 25).round(5).tolist(),
-        np.random.default_rng(4).uniform(52.35, 52.65, 25).round(5).tolist(),
-        strict=True,
+    [lon, lat, None if number % 5 == 0 else time]
+    for number, (lon, lat, time) in enumerate(
+        zip(
+            np.random.default_rng(3).uniform(13.1, 13.7, 25).round(5).tolist(),
+            np.random.default_rng(4).uniform(52.35, 52.65, 25).round(5).tolist(),
+            np.random.default_rng(5).uniform(SINCE, SINCE + 5 * 86_400, 25).round(2).tolist(),
+            strict=True,
+        )
     )
 ]
 
@@ -121,8 +128,12 @@ class _Places:
     """The events of the one stream that has any."""
 
     def events(self, stream: str, fields: tuple[str, ...]) -> list[list[Any]]:
-        known = {"weight": 1.0, "time": None, "mark": None}
-        rows = [{**known, "lon": lon, "lat": lat} for lon, lat in PLACES] if stream == "places" else []
+        known = {"weight": 1.0, "mark": None}
+        kept = sorted(PLACES, key=lambda place: (place[2] or 0) // 86_400) if stream == "places" else []
+        rows = [
+            {**known, "lon": lon, "lat": lat, "time": None if time is None else int(time // 1)}
+            for lon, lat, time in kept
+        ]
         return [[row[name] for name in fields] for row in rows]
 
 
@@ -150,6 +161,9 @@ def recipes() -> Iterator[tuple[str, Recipe, dict[str, Any]]]:
     yield "counts", recipe("SELECT count(*) FROM places", counted), {}
     yield "a window", recipe("SELECT ntile(4) OVER (ORDER BY lon) FROM places WHERE lat > 52.5", counted), {}
     yield "with", recipe("WITH a(x) AS (SELECT max(lon) FROM places GROUP BY round(lat, 1)) SELECT x FROM a", lons), {}
+    hours = Feature("hour", NumericEdges((0, 6, 12, 18, 24)))
+    yield "hours", recipe("SELECT time % 86400 / 3600, typeof(time) = 'integer' FROM places", hours, counted), {}
+    yield "the last hour", recipe("SELECT max(time) % 86400 / 3600 FROM places WHERE time < 1e12", hours), {}
     yield "words of nobody", recipe("SELECT word FROM notes", words), {}
     yield "letters", recipe("SELECT 'so' || substr('bé', 1, 1) || typeof(lon) FROM places", letters), {}
     yield "texts", recipe("SELECT word, lon FROM notes, places", words, lons), {}

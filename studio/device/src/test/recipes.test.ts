@@ -32,7 +32,7 @@ const cases = file ? JSON.parse(readFileSync(file, "utf8")) : vectors("device/re
 const sqlite = await quietSqlite(init);
 const { policy: shipped } = await readSignedPolicy(cases.policy[0].text);
 const policy = allowed(shipped, DEFAULT_POLICY);
-const places = cases.places.map(([lon, lat]: [number, number]) => ({ lon, lat }));
+const places = cases.places.map(([lon, lat, time]: [number, number, number | null]) => ({ lon, lat, time }));
 const zeros = { roster: new Uint8Array(32), nonce: new Uint8Array(32), graph: new Uint8Array(32) };
 
 /** What a device with this policy says of a task; `Refused` or `CodecError` where it refuses. */
