@@ -1,7 +1,6 @@
 """A map of every quarter of the day from fifty of our devices and one in TypeScript, each at its own hour."""
 
 import json
-import socket
 import time
 from fractions import Fraction
 
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.device.test_typescript_device import ELSEWHERE, HERE, OURS, POLICY, TREE, _built, _order, _started
+from tests.ports import free_port
 from tests.server.processes import Crowd, Parent, Server
 
 from hazemap.algorithms import AdaptiveSlots
@@ -29,9 +29,7 @@ QUARTERS = Clock("Europe/Berlin", (0, 6 * 3600, 12 * 3600, 18 * 3600))
 @pytest.mark.timeout(400)
 def test_a_typescript_device_is_counted_where_and_when_it_was(tmp_path):
     program = _built()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     (tmp_path / "policy.toml").write_text(POLICY)
     lon, lat = (np.full(OURS, at) for at in ELSEWHERE)
     when = pa.array(np.full(OURS, NOON), pa.timestamp("s", "UTC"))
