@@ -66,7 +66,7 @@ export class DevicePage {
     const button = (text: string, work: () => Promise<void>): HTMLElement =>
       h("button", { type: "button", onclick: () => void this.doing(work) }, text);
     return section("places", "Your places", this.places,
-      field("file", "A file of your own: GPX, or JSON of Google Takeout", this.file, "It is read here and sent nowhere. It replaces the places that are kept."),
+      field("file", "A file of your own: GPX, or JSON of Google Takeout", this.file, "It is read here, with the times in it, and sent nowhere. It replaces the places that are kept."),
       h("details", {}, h("summary", {}, "A made-up walk, to try it"),
         h("div", { class: "fields" }, field("lon", "Near longitude", this.lon), field("lat", "Near latitude", this.lat)),
         button("Make a walk up", () => this.walked())),
