@@ -28,6 +28,7 @@ from research.compare.evaluation_datasets import evaluation_datasets, known_data
 from research.compare.presets import PRESETS
 from research.compare.presets import user_level as users
 from research.compare.user_level.distribution_trees import BINARY, CHOSEN, FLAT, FOUR, SEVENTEEN, Bins
+from research.compare.user_level.interval_queries import IntervalQueries
 from research.compare.user_level.many_cells import ManyCells
 from research.compare.user_level.mean_mechanisms import ARRAYS, BALANCED, LEVY, MECHANISMS, PLAIN, WRAPPED
 from research.compare.user_level.mean_trials import Draws, Scaled
@@ -205,6 +206,7 @@ def test_the_trees_of_a_distribution_reach_their_bins():
     assert row["cdf"] > 0  # a person counts with one of their rows
     lone = OneCell("lone", Quantizer(0, 65), np.arange(50), np.linspace(1, 64, 50))
     assert Bins(10, 3).measured(lone, CHOSEN, "1000000", 0) == {"draws": 3, "cdf": 0.0, "in_order": 1}
+    assert Bins(10, 3).measured(lone, IntervalQueries(), "1000000", 0) == {"draws": 3, "cdf": 0.0, "in_order": 1}
 
 
 def test_trials_that_differ_in_anything_have_keys_of_their_own():

@@ -13,6 +13,7 @@ from hazemap.compare.results import Results, mean_of
 from hazemap.draw.figure_layout import INK
 from research.compare.parameter_figures import FigurePart, along
 from research.compare.user_level.distribution_trees import BINARY, CHOSEN, FLAT, FOUR, SEVENTEEN, Bins
+from research.compare.user_level.interval_queries import IntervalQueries
 from research.compare.user_level.mean_mechanisms import (
     ARRAYS,
     BALANCED,
@@ -225,9 +226,9 @@ CHOP = Preset(
 
 DISTRIBUTIONS = Preset(
     "users-distributions",
-    "distributions over 100, 1,000 and 10,000 bins from trees of different branchings, ε = 0.1 and 1",
+    "distributions over 100, 1,000 and 10,000 bins, from trees of different branchings and part by part, ε = 0.1 and 1",
     ("two-humps",),
-    (CHOSEN, BINARY, FOUR, SEVENTEEN, FLAT),
+    (CHOSEN, BINARY, FOUR, SEVENTEEN, FLAT, IntervalQueries()),
     ("0.1", "1"),
     5,
     ("cdf",),
@@ -246,7 +247,7 @@ DISTRIBUTIONS = Preset(
     ),
     """Adding or removing a person is protected. All levels of a tree have an equal part of the budget; after least
     squares over the tree, parts are made to rise from 0 to 1. The chosen branchings are 10 × 10, 10 × 10 × 10 and
-    22 × 22 × 21.""",
+    22 × 22 × 21. *Interval queries* ask for each of the K parts with a K-th of the budget.""",
     noun="table",
     across="set_bins",
     verdicts=(),

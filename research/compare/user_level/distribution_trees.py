@@ -1,4 +1,4 @@
-"""Trees of intervals under a distribution, by their branchings, and how far the distribution is from the true one."""
+"""Trees of intervals under a distribution, or every part by itself, and how far they are from the true one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,11 +9,12 @@ import numpy as np
 
 from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms.cumulative_distribution import CumulativeTree, best_branchings
-from hazemap.compare.trial_settings import Row
+from hazemap.compare.trial_settings import Named, Row
 from hazemap.errors import InputError
-from hazemap.privacy.budget import PureDP
+from hazemap.privacy.budget import PureDP, exact
 from hazemap.trust.curator import Curator
 from hazemap.values.interval_tree import IntervalTree
+from research.compare.user_level.interval_queries import IntervalQueries, PartsUpTo
 from research.compare.user_level.one_cell import OneCell
 
 
@@ -76,26 +77,34 @@ class Bins:
     """A distribution over so many bins is released again and again, with fresh noise."""
 
     places: ClassVar[tuple[type, ...]] = (OneCell,)
-    methods: ClassVar[tuple[type, ...]] = (Branching,)
+    methods: ClassVar[tuple[type, ...]] = (Branching, IntervalQueries)
 
     bins: int = 100
     draws: int = 10
 
-    def algorithm(self, place: OneCell, method: Branching, epsilon: str) -> Any:  # noqa: ARG002 - none needs ε
-        """The tree over the bounds of the value."""
+    def algorithm(self, place: OneCell, method: Named, epsilon: str) -> Any:  # noqa: ARG002 - none needs ε
+        """The tree over the bounds of the value, or all of its parts by themselves."""
         if self.bins < 2:
             raise InputError(f"a distribution is compared over 2 bins or more, not {self.bins}")
+        if isinstance(method, IntervalQueries):
+            return PartsUpTo(place.quantizer.low, place.quantizer.high, self.bins)
+        if not isinstance(method, Branching):
+            raise InputError(f"a distribution has no method {method.name}")
         return CumulativeTree(
             IntervalTree(place.quantizer.low, place.quantizer.high, self.bins, method.branchings(self.bins))
         )
 
-    def measured(self, place: OneCell, method: Branching, epsilon: str, repetition: int) -> Row:  # noqa: ARG002
+    def measured(self, place: OneCell, method: Named, epsilon: str, repetition: int) -> Row:  # noqa: ARG002 - draws differ
         """ℓ₂ error of the parts up to each bin, root mean square over the bins; whether all are in order."""
         algorithm, trust = self.algorithm(place, method, epsilon), Curator(place.table)
-        true = np.cumsum(np.histogram(place.value, algorithm.tree.edges)[0]) / place.samples
+        edges = np.linspace(place.quantizer.low, place.quantizer.high, self.bins + 1)
+        true = np.cumsum(np.histogram(place.value, edges)[0]) / place.samples
         errors, ordered = [], True
         for _ in range(self.draws):
-            parts = run(algorithm, trust, PureDP(epsilon), Unrecorded()).value.parts
+            if isinstance(algorithm, PartsUpTo):
+                parts = algorithm.parts(place.first, exact(epsilon, "ε"))
+            else:
+                parts = run(algorithm, trust, PureDP(epsilon), Unrecorded()).value.parts
             ordered &= bool((np.diff(parts, prepend=0.0, append=1.0) >= 0).all())
             errors.append(float(np.sqrt(np.mean((parts - true) ** 2))))
         return {"draws": self.draws, "cdf": float(np.mean(errors)), "in_order": int(ordered)}

@@ -4,7 +4,9 @@ Rameshwar et al. 2024: the number of people up to each of K bins, each with the 
 person more moves all of them.
 """
 
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -24,3 +26,39 @@ def interval_queries(values: Floats, edges: Floats, epsilon: Fraction, stream: S
     counts = np.cumsum(np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0])
     noisy = counts + discrete_laplace(stream, Fraction(len(counts)) / epsilon, len(counts))
     return monotone(noisy / max(int(noisy[-1]), 1))
+
+
+@dataclass(frozen=True)
+class PartsUpTo:
+    """Interval queries over so many bins of equal width between two bounds."""
+
+    low: float
+    high: float
+    bins: int
+
+    @property
+    def edges(self) -> Floats:
+        """The ends of the bins, float64[bins + 1]."""
+        return np.linspace(self.low, self.high, self.bins + 1)
+
+    def parts(self, values: Floats, epsilon: Fraction) -> Floats:
+        """A fresh draw of the parts up to each bin, of one value a person."""
+        return interval_queries(values, self.edges, epsilon, Stream.from_os())
+
+
+@dataclass(frozen=True)
+class IntervalQueries:
+    """The mechanism by name, for comparisons."""
+
+    name: str = "interval queries"
+    at: float | None = None
+
+    @property
+    def spelled(self) -> str:
+        """Its name."""
+        return self.name
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """It has none."""
+        return {}

@@ -43,6 +43,11 @@ class OneCell:
         return float(self._clipped.mean())
 
     @property
+    def first(self) -> Floats:
+        """The first value of each person, float64[people]."""
+        return self.value[np.unique(self.person, return_index=True)[1]]
+
+    @property
     def _clipped(self) -> Floats:
         clipped: Floats = np.clip(self.value, self.quantizer.low, self.quantizer.high)
         return clipped

@@ -265,7 +265,10 @@ class StatisticsOptions(CommonOptions, total=False):
     ]
     variance: Annotated[bool, Field("The variance too.", VALUES, None, bool, False)]
     quantiles: Annotated["Sequence[float]", Field("Quantiles too: 0.1,0.5,0.9.", VALUES, "P,P,…", list)]
-    bins: Annotated[int | None, Field("For quantiles: how many bins between the bounds; 16.", VALUES, "N", int)]
+    bins: Annotated[
+        int | None,
+        Field("A distribution too, over so many bins between the bounds; 16 for quantiles.", VALUES, "N", int),
+    ]
     output: Annotated[
         "str | os.PathLike[str] | None",
         Field("The file to publish: .parquet.", FILE, "FILE", flags=("-o", "--output")),
