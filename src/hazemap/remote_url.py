@@ -27,7 +27,9 @@ SCHEMES = ("s3", "gs", "https")
 _URL = re.compile(r"(?:s3|gs|https?):|[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _OTHERS = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,221}")
-_HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
+_LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_HOST = re.compile(rf"(?:{_LABEL}(?:\.{_LABEL}){{0,126}}|\[[0-9a-f:.]+\])(?::([0-9]{{1,5}}))?")
+LAST_PORT = 65_535
 _QUERY = re.compile(r"\?[^/?]*[=&]")
 
 
@@ -96,7 +98,8 @@ processes and logs keep it: credentials come by the store's own means (docs/how-
             raise InputError(
                 f"the address of a table has at most {LONGEST} printable characters, and no # in a URL of https"
             )
-        if scheme == "https" and not (_HOST.fullmatch(place) and path and not path.endswith("/")):
+        host = _HOST.fullmatch(place)
+        if scheme == "https" and not (host and int(host[1] or 0) <= LAST_PORT and path and not path.endswith("/")):
             raise InputError(
                 "a table over https is one file: https://host/path/file.parquet, its host in small letters"
             )
@@ -117,7 +120,10 @@ processes and logs keep it: credentials come by the store's own means (docs/how-
     def target(self) -> str:
         """What an HTTPS server is asked for: the path, and the query of `HAZEMAP_SIGNED_URL` if that is this file's."""
         path = "/" + quote(self.path, safe="/%:;,=+~!$&'()*")
-        signed = urlsplit(os.environ.get(SIGNED, ""))
+        try:
+            signed = urlsplit(os.environ.get(SIGNED, ""))
+        except ValueError:  # which may quote it
+            raise InputError(f"{SIGNED} holds no URL that can be read: copy it again") from None
         mine = (signed.scheme, signed.netloc.casefold(), signed.path) == ("https", self.place, path)
         if mine and not (signed.query.isascii() and signed.query.isprintable() and " " not in signed.query):
             raise InputError(f"{SIGNED} has signs after its ? that are in no URL: copy it again")

@@ -31,7 +31,7 @@ def spark_table(source: str) -> str:
     'lake.db.`my visits`'
     """
     name = source[len(SCHEME) :]
-    if re.search(r"//[^/]*@", name):
+    if re.search(r"//.*@", name) or re.search(r"[?&].*=", name):
         raise InputError("the name of a table of Spark holds no password, because shells, lists and logs keep it")
     if len(name) > LONGEST or not _NAME.fullmatch(name):
         raise InputError(

@@ -18,6 +18,11 @@ from hazemap.cells import Leaves
 from hazemap.engines import spark, spark_messages, spark_tasks
 from hazemap.engines.streaming import keyed_hash as hashes
 from hazemap.errors import FileError, InputError, TableError
+from hazemap.execution.crash_recovery import recover
+from hazemap.execution.journal import Journal
+from hazemap.privacy.ledger import Ledger
+from hazemap.publish import release
+from hazemap.readers import open_table as opening
 from hazemap.readers import spark_tables
 from hazemap.readers.open_table import open_table
 from hazemap.remote_url import absolute, lies_elsewhere
@@ -273,11 +278,37 @@ def test_frames_that_cannot_serve_are_refused():
 def test_a_name_of_spark_is_a_name_and_holds_no_secret():
     assert named_after("spark:lake.db.visits") == "visits" and absolute("spark:visits") == "spark:visits"
     assert TableSpec("SPARK:`my visits`").source and not lies_elsewhere("spark.csv") and lies_elsewhere("spark:x")
-    secret = "parquet.`s3a://me:hunter2@b/x`"
-    for name in ("", "a b", "SELECT 1", "a;b", "a..b", "`a", "//host:7077", secret, "a" * 2000):
+    secrets = [f"parquet.`s3a://{each}`" for each in ("me:hunter2@b/x", "me:a/hunter2@b/x", "b/x?sig=hunter2")]
+    for name in ("", "a b", "SELECT 1", "a;b", "a..b", "`a", "//host:7077", *secrets, "a" * 2000):
         with pytest.raises(InputError) as refused:
             TableSpec(f"spark:{name}")
         assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.slow
+def test_a_paid_run_on_spark_is_recovered_where_somebody_vouches_for_its_rows(tmp_path, monkeypatch):
+    memory, ledger = crowd(300, 5_000), Ledger(tmp_path / "ledger")
+    monkeypatch.setattr(
+        opening, "open_spark_table", lambda name: spark_tables.open_spark_frame(Cluster.of(arrow(memory)), name)
+    )
+    asked = {"person": "user", "epsilon": 1, "box": "13.0,52.3,13.8,52.7", "ledger": ledger, "dataset": "city"}
+
+    def dies(*_arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Journal, "ask", dies)
+        for source in ("spark:lake.visits", Cluster.of(arrow(memory))):
+            with pytest.raises(KeyboardInterrupt):
+                release(source, **asked)
+    with pytest.raises(FileError, match=r"spark:lake.visits is in Spark, .*say so \(--same-table") as told:
+        recover(1, ledger=ledger)
+    assert "database" not in str(told.value)
+    with pytest.raises(InputError, match=r"handed over in Python: .*recover\(2, source=table\)"):
+        recover(2, ledger=ledger)
+    assert recover(1, ledger=ledger, same_table=True).statement
+    assert recover(2, ledger=ledger, source=Cluster.of(arrow(memory))).statement
+    assert len(ledger.history()) == 2
 
 
 def test_who_has_no_pyspark_is_told_how_to_get_it(monkeypatch):

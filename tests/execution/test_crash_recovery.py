@@ -209,7 +209,7 @@ def test_a_table_in_memory_is_handed_over_again(points, ledger, goal, monkeypatc
     with monkeypatch.context() as patched:
         dies(patched, Journal, "ask", 2)
         killed(table, ledger, goal)
-    with pytest.raises(InputError, match="its table lay in memory"):
+    with pytest.raises(InputError, match="its table was handed over in Python"):
         hazemap.recover(1, ledger=ledger)
     made = hazemap.recover(1, ledger=ledger, source=table)
     assert abs(made.total().value - 4000) < 8 * made.total().stddev

@@ -127,6 +127,13 @@ LIES = {
     ),
     "packed": (lambda _n, r: dataclasses.replace(r, headers={**r.headers, "Content-Encoding": "gzip"})),
     "longer": (lambda _n, r: dataclasses.replace(r, headers={**r.headers, "Content-Length": "9999999"})),
+    "chunks of negative length": (
+        lambda _n, r: Reply(
+            206,
+            {"ETag": r.headers["ETag"], "Content-Range": r.headers["Content-Range"], "Transfer-Encoding": "chunked"},
+            b"-9\r\n" + bytes(1 << 20),
+        )
+    ),
     "more": (
         lambda _n, r: Reply(
             206,
@@ -250,6 +257,13 @@ def test_a_signature_is_sent_to_its_file_alone_and_written_nowhere(server, url, 
     assert not any(HIDDEN in path for path, _ in server.asked)
 
 
+def test_a_signature_that_is_no_url_is_refused_and_not_shown(url, monkeypatch):
+    monkeypatch.setenv(SIGNED, f"https://[{HIDDEN}/v.parquet?sig={HIDDEN}")
+    with pytest.raises(InputError, match="copy it again") as refused:
+        votes(url)
+    assert HIDDEN not in str(refused.value) and refused.value.__suppress_context__
+
+
 @pytest.mark.slow
 def test_a_run_that_was_cut_off_is_recovered_while_the_file_is_the_same(server, url, tmp_path, home, monkeypatch):
     def dies(*_arguments):
@@ -262,8 +276,13 @@ def test_a_run_that_was_cut_off_is_recovered_while_the_file_is_the_same(server, 
                 release(url, person="user", epsilon=1, box=AREA, output=tmp_path / "map.parquet", overwrite=True)
     recover(1)
     server.files["/trips/visits.parquet"] = DATA, '"2"'
-    with pytest.raises(FileError, match="was changed since"):
+    with pytest.raises(FileError, match=r"was changed since, by what its store says .*: put back .*--same-table"):
         recover(2)
+    for status, why in ((503, "cannot be read: the server answers 503"), (403, f"put a URL .* into {SIGNED}")):
+        server.fault = lambda _number, _reply, status=status: Reply(status, {}, b"")
+        with pytest.raises(FileError, match=f"cannot be asked now: .*{why}.*Recover it again") as told:
+            recover(2)
+        assert "changed" not in str(told.value)
 
 
 def test_statistics_read_it_too(url, home):
@@ -312,6 +331,9 @@ def test_a_secret_in_an_address_is_refused_and_not_shown(text, home, capsys):
         ("hdfs://host/v.parquet", "in a bucket"),
         ("https://host/folder/", "is one file"),
         ("https://host", "is one file"),
+        ("https://host:99999/v.parquet", "is one file"),
+        ("https://a..b/v.parquet", "is one file"),
+        (f"https://{'a' * 64}.example/v.parquet", "is one file"),
         ("s3://Bucket/v.parquet", "small letters"),
         ("s3://bucket/" + "x" * 2_000, "at most 2000"),
     ],

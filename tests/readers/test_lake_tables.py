@@ -1,5 +1,6 @@
 """Delta and Iceberg tables, written by their own libraries, give the votes of their rows, and of no others."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,21 @@ def test_what_a_delta_table_needs_and_is_not_read_is_refused_by_name(delta):
     told = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}
     commit(delta, {"protocol": told})
     with pytest.raises(TableError, match="needs what is not read: deletionVectors"):
+        votes(delta)
+
+
+def test_rows_that_a_delta_log_deletes_are_not_counted_whatever_protocol_it_says(delta):
+    """A deletion vector in a log whose protocol has none: some writer is wrong, and rows that are gone would count."""
+    kept = deltalake.DeltaTable(delta).get_add_actions()
+    told = added(pa.table(kept)["path"][0].as_py().replace("%", "%25"))
+    told["add"]["deletionVector"] = {
+        "storageType": "i",
+        "pathOrInlineDv": "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L",
+        "sizeInBytes": 40,
+        "cardinality": 6,
+    }
+    commit(delta, told)
+    with pytest.raises((FileError, TableError)):
         votes(delta)
 
 
@@ -249,6 +265,36 @@ def test_iceberg_metadata_that_is_damaged_or_points_elsewhere_is_refused(fault, 
     words = {"damaged": "is damaged", "elsewhere": "not in its folder", "twice": "2 newest", "large": "too much"}
     with pytest.raises((FileError, TableError), match=words[fault]):
         votes(place, person="who", lon="x", lat="lat")
+
+
+def test_a_hint_that_is_older_than_the_table_brings_back_no_version(iceberg, tmp_path):
+    place = tmp_path / "n" / "visits"
+    names = {"person": "who", "lon": "x", "lat": "lat"}
+    files = sorted((place / "metadata").glob("*.metadata.json"))
+    (place / "metadata" / "version-hint.text").write_text(files[-2].name)
+    with pytest.raises(TableError, match="newer metadata than its version-hint"):
+        votes(place, **names)
+    for number, file in enumerate(files):  # as they are called where a commit is a change of name
+        file.rename(file.with_name(f"v{number}.metadata.json"))
+    (place / "metadata" / "version-hint.text").write_text(str(len(files) - 2))
+    assert same(votes(place, OneVote(1000), **names), votes(of_others(ROWS, WHO), OneVote(1000)))
+
+
+def test_packed_metadata_is_unpacked_no_further_than_it_may_be_long(iceberg, tmp_path, monkeypatch):
+    place, names = tmp_path / "n" / "visits", {"person": "who", "lon": "x", "lat": "lat"}
+    newest = max((place / "metadata").glob("*.metadata.json"))
+    packed = newest.with_name(newest.name.replace(".metadata", ".gz.metadata"))
+    packed.write_bytes(gzip.compress(newest.read_bytes()))
+    newest.unlink()
+    assert same(votes(place, OneVote(1000), **names), votes(of_others(ROWS, WHO), OneVote(1000)))
+    monkeypatch.setattr("hazemap.readers.iceberg_tables.LARGEST", 200_000)
+    packed.write_bytes(gzip.compress(gzip.decompress(packed.read_bytes()) + b" " * 200_000))
+    with pytest.raises(FileError, match="is damaged"):
+        votes(place, **names)
+    packed.write_bytes(gzip.compress(gzip.decompress(packed.read_bytes()).strip()))
+    monkeypatch.setattr("hazemap.readers.iceberg_folder.LARGEST_BLOCK", 100)
+    with pytest.raises(FileError, match="is damaged"):
+        votes(place, **names)
 
 
 def test_a_damaged_manifest_is_refused_and_ends_no_process(iceberg, tmp_path):

@@ -461,3 +461,39 @@ def test_real_check_ins_are_read_as_they_are(shared: Path):
     box = Box(-74.3, 40.5, -73.7, 41.0)
     for tree in (Quadtree.around(box, 12), Hexagons(box, 5, 9)):
         assert same(open_table(path, key=1).votes(tree, RULE), memory.votes(tree, RULE))
+
+
+def test_columns_that_differ_in_capitals_alone_are_refused_where_one_would_be_taken_for_the_other(tmp_path):
+    lines = b"user,lon,lat,size,SIZE,at\n1,13.3,52.5,0,5,2024-01-01\n2,13.3,52.5,5,0,2024-01-01\n"
+    (tmp_path / "v.csv").write_bytes(lines)
+    rows = csv.read_csv(tmp_path / "v.csv")
+    parquet.write_table(rows, tmp_path / "v.parquet")
+    (tmp_path / "hive" / "LAT=1").mkdir(parents=True)
+    parquet.write_table(rows.select(["user", "lon", "lat"]), tmp_path / "hive" / "LAT=1" / "v.parquet")
+    assert open_table(tmp_path / "v.csv", value="SIZE").votes(QUADTREE, OneVote(100)).weights.sum() == 100
+    for source in (rows, rows.to_pandas(), tmp_path / "v.parquet", tmp_path / "hive"):
+        with pytest.raises(TableError, match="does not tell apart"):
+            open_table(source, value="SIZE")
+    both = {"measured": "size", "time": "at", "since": "2020-01-01"}
+    with pytest.raises(TableError, match=r"does not tell the columns .* apart"):
+        open_table(tmp_path / "v.csv", value="SIZE", **both).votes(QUADTREE, OneVote(100))
+
+
+@pytest.mark.parametrize("kind", ["file", "parts"])
+def test_a_file_that_is_replaced_between_two_passes_counts_for_nothing(kind, tmp_path):
+    memory, file = crowd(3_000, 30_000), tmp_path / "user_group=1" / "v.parquet"
+    file.parent.mkdir()
+    rows = pa.table({"user": memory.person, **memory.columns})
+    parquet.write_table(rows, file)
+    source = file if kind == "file" else tmp_path
+    table, replaced = open_table(source, memory_limit=1 << 16, threads=1), []
+
+    def replace(_part: float) -> None:
+        if table.report.rows and not replaced:
+            parquet.write_table(rows.slice(0, 29_000), tmp_path / "new")
+            replaced.append((tmp_path / "new").replace(file))
+
+    table._progress = replace
+    with pytest.raises(FileError, match="was changed while it was read"):
+        table.votes(QUADTREE, AtMostRows(2))
+    assert replaced

@@ -118,7 +118,9 @@ class EngineTable:
         return self._fingerprint
 
     def _seen(self) -> None:
-        """All rows have been read: their fingerprint stands."""
+        """All rows have been read, of the files that were opened: their fingerprint stands."""
+        if self._layout.check is not None:
+            self._layout.check()
         if self._watch is not None:
             self._fingerprint, self._watch = self._watch.finished(), None
 

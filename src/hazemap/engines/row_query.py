@@ -65,7 +65,13 @@ class Roles:
         fed = {quoted(column): column for column in feed.columns}
         if not conditions and all(column in fed for column in selected):
             return SqlQuery(None, feed, tuple(fed[column] for column in selected))
-        return SqlQuery(sql, feed, tuple(column for name, column in fed.items() if name in sql))  # none is missed
+        needed = tuple(column for name, column in fed.items() if name in sql)  # none is missed
+        if len({column.lower() for column in needed}) < len(needed):
+            raise TableError(
+                f"SQL does not tell the columns {', '.join(needed)} apart, of which two differ in capitals alone: "
+                "rename one"
+            )
+        return SqlQuery(sql, feed, needed)
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,7 @@ class Layout:
     id_column: IdColumnReader | None  # where `ids` come from
     parts: tuple[Roles, ...]
     box: Box | None
+    check: Callable[[], None] | None = None  # of the `TableSource`
 
     def need_ids(self) -> Ids:
         """The ids; `TableError` where there are none."""

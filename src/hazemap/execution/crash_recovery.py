@@ -24,7 +24,8 @@ from hazemap.privacy.privacy_unit import VALUES_ONLY
 from hazemap.privacy.random_stream import Stream
 from hazemap.releases import Release, Statistics
 from hazemap.releases.file_metadata import pack
-from hazemap.remote_url import is_named
+from hazemap.remote_url import is_named, is_remote
+from hazemap.spark_name import is_spark
 from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.specs.values_only_spec import PublicLocationSpec
 
@@ -198,21 +199,14 @@ def _go_on(
 ) -> None:
     """Ask what was not answered, of the same table under the same sampling key."""
     spec, charge = publication.spec, record.charge.id
+    cut = f"charge {charge} was cut off after {journal.answered} answers"
     if spec.table.source is None and source is None:
         raise InputError(
-            f"charge {charge} was cut off after {journal.answered} answers, and its table lay in memory: recover it "
-            "from Python, hazemap.recover(…, source=table), with the same table"
+            f"{cut}, and its table was handed over in Python: recover it there with the same table, "
+            f"hazemap.recover({charge}, source=table)"
         )
-    if source is None and not same_table and fingerprint(spec.table.source) != journal.head["source"]:
-        found = "is gone or was changed since: put it back; or, if its rows are the same, say so"
-        if is_named(spec.table.source):
-            found = (
-                "is in a database, where nobody can see whether it was changed since: if its rows are the same, say so"
-            )
-        raise FileError(
-            f"charge {charge} was cut off after {journal.answered} answers, and {spec.table.source} {found} "
-            "(--same-table, same_table=True)"
-        )
+    if spec.table.source is not None and not same_table:
+        _see_the_same(spec.table.source, journal.head["source"], cut)
     only = None
     if isinstance(spec, StatisticsSpec) and publication.unit.model == VALUES_ONLY:
         only = PublicLocationSpec.of(spec)
@@ -225,6 +219,30 @@ def _go_on(
         trust.prepare(question)
         journal.asks_again(_paid_again(account, journal, session, charge))
     converse(session, trust, journal, say)
+
+
+def _see_the_same(source: str, known: str, cut: str) -> None:
+    """`FileError`, with what to do, where nobody sees that a table is the one that was paid for."""
+    vouch = "if its rows are the same, say so (--same-table, same_table=True)"
+    if is_named(source):
+        where = "in Spark" if is_spark(source) else "in a database"
+        raise FileError(
+            f"{cut}. {source} is {where}, where nobody can see whether it was changed since, so it is not read again "
+            f"unasked: {vouch}"
+        )
+    try:
+        if fingerprint(source, strict=is_remote(source)) == known:
+            return
+    except FileError as error:
+        raise FileError(
+            f"{cut}, and the rest cannot be asked now: {error}. Recover it again once it can be read"
+        ) from None
+    if is_remote(source):
+        raise FileError(
+            f"{cut}, and {source} was changed since, by what its store says of sizes, times and versions: put back "
+            f"what was there; or, {vouch}"
+        )
+    raise FileError(f"{cut}, and {source} is gone or was changed since: put it back; or, {vouch}")
 
 
 def _paid_again(account: LedgerAccount, journal: Journal, session: Session[Any], charge: int) -> int:

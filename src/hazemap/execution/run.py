@@ -245,11 +245,11 @@ def opened(
     )
 
 
-def fingerprint(source: str | None) -> str | None:
+def fingerprint(source: str | None, strict: bool = False) -> str | None:
     """The names, sizes and times of change of the files of a source, as a digest; None for a table in memory.
 
-    Of files that lie elsewhere it is what the store or the server says of them. A table in a database never has the
-    same twice: nobody can see that it did not change.
+    Of files that lie elsewhere it is what the store or the server says of them. A table in a database or in Spark never
+    has the same twice: nobody can see that it did not change. `FileError` where nothing is found, if `strict`.
     """
     if source is None:
         return None
@@ -257,7 +257,7 @@ def fingerprint(source: str | None) -> str | None:
         return os.urandom(32).hex()
     found: list[tuple[str, int, str]] = []
     try:
-        with suppress(FileError):  # nothing is there: whoever opens it says so
+        with nullcontext() if strict else suppress(FileError):  # nothing is there: whoever opens it says so
             found = state_of(source)
     except OSError as error:
         raise FileError(f"{source} cannot be read ({error.strerror})") from error

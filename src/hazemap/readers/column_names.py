@@ -48,6 +48,23 @@ class Role:
         return fitting[0]
 
 
+def told_apart(names: Iterable[str], name: str) -> None:
+    """`TableError` for two columns whose names are one to SQL, which does not see capitals.
+
+    It would call one of them otherwise, and whoever asks for that one would get the other.
+    """
+    seen = dict[str, str]()
+    for each in names:
+        if each.lower() in seen:
+            twins = (
+                f"two columns called {each!r}"
+                if seen[each.lower()] == each
+                else f"columns called {seen[each.lower()]!r} and {each!r}, which SQL does not tell apart"
+            )
+            raise TableError(f"{name} has {twins}; rename one")
+        seen[each.lower()] = each
+
+
 def _plain(name: str) -> str:
     return "".join(letter for letter in name.casefold() if letter.isalnum())
 

@@ -8,6 +8,7 @@ from typing import Any
 from hazemap.engines.duckdb_connection import BATCH, DuckDBConnection
 from hazemap.engines.table_source import FED, Geometry, SourcePart, TableSource, named_numbers
 from hazemap.errors import TableError
+from hazemap.readers.column_names import told_apart
 from hazemap.readers.value_coercion import sound
 
 POINTS = {"geoarrow.wkb": "WKB", "geoarrow.point": "point"}
@@ -39,6 +40,7 @@ def open_frame(connection: DuckDBConnection, frame: Any) -> TableSource:
             f"cannot read a {type(frame).__name__}; pass a path, an Arrow table or stream, or a data frame of"
             " pandas, polars, geopandas or Spark"
         )
+    told_apart(table.schema.names, NAME)
     geometry = _geometry(table.schema)
     connection.register("rows", pyarrow.table(_stored(table), schema=_bare(table.schema)))
     return TableSource(NAME, (SourcePart("rows", connection.kinds("rows", NAME)),), table.num_rows, geometry)
@@ -64,6 +66,7 @@ def _geodataframe(connection: DuckDBConnection, frame: Any) -> TableSource:
 def _stream(connection: DuckDBConnection, stream: Any) -> TableSource:
     import pyarrow
 
+    told_apart(stream.schema.names, NAME)
     schema = _bare(stream.schema)
     batches = (pyarrow.RecordBatch.from_arrays(_stored(batch), schema=schema) for batch in stream)
     connection.store("rows", pyarrow.RecordBatchReader.from_batches(schema, batches))
@@ -167,9 +170,7 @@ def open_pandas(
     import pyarrow
 
     names = [str(name) for name in frame.columns]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise TableError(f"the data frame has two columns called {twice[0]!r}; rename one")
+    told_apart(names, "the data frame")
     typed, loose = dict(beside or {}), {}
     for place, name in enumerate(names):
         series = frame.iloc[:, place]

@@ -9,7 +9,7 @@ from hazemap.engines.table_source import FED, SourcePart, TableSource
 from hazemap.errors import FileError, TableError
 from hazemap.readers.parquet_files import ParquetFiles, ScannedFile, described, kinds_of_fed
 from hazemap.readers.stored_file import StoredFile
-from hazemap.readers.stored_folder import asked
+from hazemap.readers.stored_folder import asked, changing
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ def declared_source(
     Columns that are `apart` are in no file, and have the values that are given. A column that a file lacks is missing
     in all its rows. `TableError` where a file declares a type whose values the table's type may not hold.
     """
+    check = changing([each.file for each in files])
     found = asked([each.file for each in files], described)
     kinds = kinds_of_fed(connection, schema, name)
     declared = {each.name: each.type for each in schema if each.name in kinds}
@@ -58,7 +59,7 @@ def declared_source(
         scanned.append(ScannedFile(each.file, held, given, each.dropped))
     deleted = sum(0 if each.dropped is None else len(each.dropped) for each in files)
     feed = ParquetFiles(tuple(scanned), tuple(declared), declared)
-    return TableSource(name, (SourcePart(FED, kinds, feed),), sum(rows for rows, _ in found) - deleted)
+    return TableSource(name, (SourcePart(FED, kinds, feed),), sum(rows for rows, _ in found) - deleted, check=check)
 
 
 def _scalar(value: Any, kind: Any, name: str) -> Any:

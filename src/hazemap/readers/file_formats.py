@@ -13,6 +13,7 @@ from typing import Any
 from hazemap.engines.duckdb_connection import DuckDBConnection, literal
 from hazemap.engines.table_source import FED, Geometry, SourcePart, TableSource, named_numbers
 from hazemap.errors import FileError, TableError
+from hazemap.readers.column_names import told_apart
 from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.readers.csv_files import CsvFiles
 from hazemap.readers.geojson_points import GEOJSON, open_geojson
@@ -20,7 +21,7 @@ from hazemap.readers.geopackage_points import VECTORS, layer_of, open_layer
 from hazemap.readers.hive_partitions import partitions_in
 from hazemap.readers.parquet_files import ParquetFiles, ScannedFile, described, kinds_of_fed
 from hazemap.readers.stored_file import StoredFile
-from hazemap.readers.stored_folder import StoredFolder, asked, folder_at, size_of
+from hazemap.readers.stored_folder import StoredFolder, asked, changing, folder_at, size_of
 from hazemap.readers.value_coercion import is_checked
 from hazemap.remote_url import lies_elsewhere
 
@@ -120,6 +121,7 @@ def _parquet(connection: DuckDBConnection, folder: StoredFolder) -> TableSource:
     The names of folders declare columns too (`readers.hive_partitions`), of those files that have none of that name.
     """
     name, files = folder.name, list(folder.files.values())
+    check = changing(files)
     found = asked(files, described)
     schemas = [schema for _, schema in found]
     geometries = {_geometry(schema.metadata or {}, str(file)) for schema, file in zip(schemas, files, strict=True)}
@@ -129,6 +131,8 @@ def _parquet(connection: DuckDBConnection, folder: StoredFolder) -> TableSource:
         {key: value for key, value in partitions_in(path).items() if key not in schema.names}
         for path, schema in zip(folder.files, schemas, strict=True)
     ]
+    for file, schema, given in zip(files, schemas, own, strict=True):
+        told_apart([*schema.names, *given], str(file))
     parts = []
     for _, run in groupby(
         zip(schemas, files, own, strict=True),
@@ -136,7 +140,7 @@ def _parquet(connection: DuckDBConnection, folder: StoredFolder) -> TableSource:
     ):
         same = list(run)
         parts.append(_part(connection, name, same[0][0], [(file, given) for _, file, given in same]))
-    return TableSource(name, tuple(parts), sum(rows for rows, _ in found), geometries.pop())
+    return TableSource(name, tuple(parts), sum(rows for rows, _ in found), geometries.pop(), check)
 
 
 def _part(

@@ -191,7 +191,9 @@ class _Requests:
                 raise _BusyServerError(f"an answer takes more than {LONGEST:.0f} s")
             pieces.append(piece)
             left -= len(piece)
-        if response.read(1):
+            if left < 0:  # chunks of negative length are read so
+                break
+        if left < 0 or response.read(1):
             self.close()
             raise FileError(f"the server of {self._url} answers with more bytes than it was asked for")
         version = Version(size, response.headers.get("ETag"), response.headers.get("Last-Modified"))

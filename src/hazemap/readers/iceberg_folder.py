@@ -5,14 +5,37 @@ import re
 from typing import Any
 
 from pyiceberg.avro import file as avro_file
+from pyiceberg.avro.codecs import KNOWN_CODECS
+from pyiceberg.avro.codecs.codec import Codec
 from pyiceberg.avro.decoder import StreamingBinaryDecoder
 from pyiceberg.io import FileIO, InputFile, OutputFile
 
 from hazemap.errors import FileError
+from hazemap.readers.bounded_unpacking import snappy_size, unpacked
 from hazemap.readers.stored_file import StoredFile
 from hazemap.readers.stored_folder import StoredFolder, size_of
 
 avro_file.new_decoder = StreamingBinaryDecoder  # type: ignore[attr-defined, assignment]  # the compiled one reads on after the end
+LARGEST_BLOCK = 1 << 28
+"""Bytes of a block of Avro, unpacked."""
+
+
+def _bounded(kind: str, known: type[Codec]) -> type[Codec]:
+    """PyIceberg's codec, which unpacks no more than a block may have."""
+
+    class Bounded(known):  # type: ignore[misc, valid-type]
+        @staticmethod
+        def decompress(data: bytes) -> bytes:
+            if kind != "snappy":
+                return unpacked(kind, data, LARGEST_BLOCK)
+            if snappy_size(data) > LARGEST_BLOCK:
+                raise ValueError(f"a block of more than {LARGEST_BLOCK} bytes")
+            return known.decompress(data)
+
+    return Bounded
+
+
+KNOWN_CODECS.update({kind: codec and _bounded(kind, codec) for kind, codec in KNOWN_CODECS.items()})
 
 
 class FolderIO(FileIO):
@@ -44,6 +67,12 @@ class FolderIO(FileIO):
     def new_input(self, location: str) -> InputFile:
         """A file to read."""
         return _Shown(location, self.file(location), self._most)
+
+    def unpacked(self, location: str) -> bytes:
+        """The bytes of a file, which is packed if its name says so."""
+        with self.new_input(location).open() as source:
+            data: bytes = source.read()
+        return unpacked("gzip", data, self._most) if location.endswith(".gz.metadata.json") else data
 
     def new_output(self, location: str) -> OutputFile:  # noqa: ARG002 - its interface
         """Nothing is written."""

@@ -4,6 +4,7 @@ PyIceberg reads metadata and manifests through a folder that shows it nothing bu
 read as those of any Parquet files. What it names and is not read here is refused before any row is read.
 """
 
+import io
 import re
 from collections import defaultdict
 from typing import Any
@@ -42,14 +43,14 @@ def open_iceberg(connection: DuckDBConnection, folder: StoredFolder) -> TableSou
 def _opened(connection: DuckDBConnection, folder: StoredFolder) -> TableSource:
     from pyiceberg.catalog.noop import NoopCatalog
     from pyiceberg.io.pyarrow import schema_to_pyarrow
-    from pyiceberg.serializers import FromInputFile
+    from pyiceberg.serializers import NOOP_COMPRESSOR, FromByteStream
     from pyiceberg.table import StaticTable
 
     from hazemap.readers.iceberg_folder import FolderIO
 
     place = current_metadata(folder)
     shown = FolderIO.of(folder, LARGEST)
-    metadata = FromInputFile.table_metadata(shown.new_input(place))
+    metadata = FromByteStream.table_metadata(io.BytesIO(shown.unpacked(place)), "utf-8", NOOP_COMPRESSOR)
     shown.at(metadata.location)
     table = StaticTable(("table",), metadata, place, shown, NoopCatalog("table"))
     schema = table.schema()
@@ -77,24 +78,35 @@ def _opened(connection: DuckDBConnection, folder: StoredFolder) -> TableSource:
 
 
 def current_metadata(folder: StoredFolder) -> str:
-    """The path of the newest metadata, by the hint that some writers leave, or by its number.
+    """The path of the newest metadata, by its number; where that is not enough, by the hint that some writers leave.
 
-    `TableError` where two have the highest number, as after two writers without a catalog.
+    A hint may be older than the table: it is written after a version. `TableError` where two have the highest number,
+    as after two writers without a catalog, or where a hint names an older one than a catalog may know.
     """
     found = {path: int(named[1] or named[2]) for path in folder.files if (named := _METADATA.fullmatch(path))}
-    hint = folder.files.get("metadata/version-hint.text")
-    if hint is not None and size_of(hint) <= 100:
-        written = _bytes(hint).decode("ascii", "replace").strip()
-        hinted = [path for path in (f"metadata/v{written}.metadata.json", f"metadata/{written}") if path in found]
-        if hinted:
-            return hinted[0]
     newest = [path for path, number in found.items() if number == max(found.values())]
-    if len(newest) != 1:
+    hinted = [path for path in _hinted(folder) if path in found]
+    if hinted and hinted[0] in newest:
+        return hinted[0]
+    if len(newest) == 1 and (not hinted or newest[0].startswith("metadata/v")):  # so called, it is there by a commit
+        return newest[0]
+    if len(newest) == 1:
         raise TableError(
-            f"the folder of the Iceberg table {folder.name} has {len(newest) or 'no'} newest metadata: remove what no "
-            "catalog knows"
+            f"the folder of the Iceberg table {folder.name} has newer metadata than its version-hint.text names: "
+            "remove what no catalog knows, or the hint"
         )
-    return newest[0]
+    raise TableError(
+        f"the folder of the Iceberg table {folder.name} has {len(newest) or 'no'} newest metadata: remove what no "
+        "catalog knows"
+    )
+
+
+def _hinted(folder: StoredFolder) -> tuple[str, ...]:
+    hint = folder.files.get("metadata/version-hint.text")
+    if hint is None or size_of(hint) > 100:
+        return ()
+    written = _bytes(hint).decode("ascii", "replace").strip()
+    return f"metadata/v{written}.metadata.json", f"metadata/v{written}.gz.metadata.json", f"metadata/{written}"
 
 
 def _bytes(file: str | StoredFile) -> bytes:

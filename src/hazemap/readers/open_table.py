@@ -182,7 +182,7 @@ def layout_of(
                 near=near,
             )
         )
-    return Layout(source.name, source.rows, ids, id_column, tuple(parts), box)
+    return Layout(source.name, source.rows, ids, id_column, tuple(parts), box, source.check)
 
 
 def _during(feed: Feed | None, column: str, since: datetime | str | None, until: datetime | str | None) -> Feed | None:

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -61,6 +62,23 @@ def stat_of(file: str | StoredFile) -> tuple[str, int, str]:
         return file.state
     found = Path(file).stat()
     return file, found.st_size, str(found.st_mtime_ns)
+
+
+def changing(files: Sequence[str | StoredFile]) -> Callable[[], None]:
+    """What asks whether files of this machine are still as they are now, and raises `FileError` where they are not.
+
+    Files that lie elsewhere see to that themselves.
+    """
+    seen = [stat_of(file) for file in files if isinstance(file, str)]
+
+    def check() -> None:
+        for each in seen:
+            with suppress(OSError):
+                if stat_of(each[0]) == each:
+                    continue
+            raise FileError(f"{each[0]} was changed while it was read: read it again once nobody writes to it")
+
+    return check
 
 
 def folder_at(name: str) -> StoredFolder:
