@@ -115,10 +115,11 @@ def texts(data: Bytes, begins: Ints, lengths: Ints) -> Any:
 def written_numbers(data: Bytes, begins: Ints, lengths: Ints) -> Any:
     """Numbers of any length as text; NaN and the infinities are none."""
     import pyarrow
+    from pyarrow import compute
 
     found = _run(data, begins, lengths, pyarrow.string())
-    endless = pyarrow.compute.is_in(found, pyarrow.array(["NaN", "Infinity", "-Infinity"]))
-    return pyarrow.compute.if_else(endless, pyarrow.scalar(None, pyarrow.string()), found)
+    endless = compute.is_in(found, pyarrow.array(["NaN", "Infinity", "-Infinity"]))
+    return compute.if_else(endless, pyarrow.scalar(None, pyarrow.string()), found)
 
 
 def raw_bytes(data: Bytes, begins: Ints, lengths: Ints) -> Any:
