@@ -3,6 +3,7 @@
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -37,23 +38,28 @@ class DuckDBConnection:
     """
 
     def __init__(self, memory_limit: int, threads: int) -> None:
+        self.threads, self._memory_limit = threads, memory_limit
+
+    @cached_property
+    def _duckdb(self) -> Any:
+        """The database. It takes 20 ms, so it is made when something is asked of it: rows may need none."""
         import duckdb
 
-        self.threads = threads
         spill = mkdtemp(prefix="hazemap-")
-        self._duckdb: Any = duckdb.connect(
+        made: Any = duckdb.connect(
             config={
-                "memory_limit": f"{memory_limit // 1024}KiB",
-                "threads": threads,
+                "memory_limit": f"{self._memory_limit // 1024}KiB",
+                "threads": self.threads,
                 "temp_directory": spill,
                 "autoinstall_known_extensions": False,
                 "autoload_known_extensions": False,
             }
         )
-        self._duckdb.execute("SET python_enable_replacements = false")  # a name in SQL is never a variable of ours
-        self._duckdb.execute("SET enable_geoparquet_conversion = false")  # geometries as they are stored: as bytes
-        self._duckdb.execute("SET TimeZone = 'UTC'")
-        finalize(self, _closed, self._duckdb, spill)
+        made.execute("SET python_enable_replacements = false")  # a name in SQL is never a variable of ours
+        made.execute("SET enable_geoparquet_conversion = false")  # geometries as they are stored: as bytes
+        made.execute("SET TimeZone = 'UTC'")
+        finalize(self, _closed, made, spill)
+        return made
 
     def register(self, name: str, rows: Any) -> None:
         """Give Arrow data a name in SQL; `TableError` for types of columns that DuckDB has not."""
@@ -97,7 +103,8 @@ class DuckDBConnection:
         yield from self._stream(query, name, "false")
 
     def _stream(self, query: SqlQuery, name: str, ordered: str) -> Generator[Any, None, None]:
-        self._duckdb.execute(f"SET preserve_insertion_order = {ordered}")
+        if query.sql is not None:
+            self._duckdb.execute(f"SET preserve_insertion_order = {ordered}")
         told = list[HazemapError]()
         try:
             with explained(name), ExitStack() as stack:

@@ -7,6 +7,7 @@ message too: Spark would try it again, and quote it among rows. Whatever a rule 
 """
 
 import gc
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -118,7 +119,8 @@ def told(task: Task, step: Callable[[Task, Batches], Batches], batches: Batches)
         yield sent([(NOTES, Notes(failed=(type(error).__name__, str(error))).written())])
     for _ in batches:
         pass
-    settle()
+    if "pyspark.worker" in sys.modules:
+        settle()
 
 
 @cache
