@@ -418,7 +418,9 @@ def test_a_table_that_moves_into_a_database_still_looks_like_itself(server, data
 
 def test_a_password_that_libpq_finds_is_written_nowhere(server, database, tmp_path):
     stored_people(database, crowd(500, 5_000))
-    database.execute("ALTER TABLE t.visits ALTER lon TYPE numeric")  # read in a process that imported no more than needed
+    database.execute(
+        "ALTER TABLE t.visits ALTER lon TYPE numeric"
+    )  # read in a process that imported no more than needed
     home, secret = tmp_path / "home", "hunter2-of-libpq"
     command = [
         sys.executable,

@@ -32,7 +32,10 @@ def recover(
     ] = False,
     same_table: Annotated[
         bool,
-        typer.Option("--same-table", help="The table's file was touched, but its rows are the same."),
+        typer.Option(
+            "--same-table",
+            help="The rows are the same, though nobody sees it: a file was touched, a table is in a database or Spark.",
+        ),
     ] = False,
     force: Force = False,
     memory: Memory = None,

@@ -50,6 +50,8 @@ def _opened(connection: DuckDBConnection, folder: StoredFolder, place: str) -> T
         schema: Any = pyarrow.schema(table.schema().to_arrow())
         added = pyarrow.table(table.get_add_actions())
         actions = added.select([name for name in ("path", "partition") if name in added.column_names]).to_pylist()
+        told = "deletionVectors" in (protocol.reader_features or ())
+        deleting = told or pyarrow.table(table.deletion_vectors()).num_rows > 0  # which the protocol forgot
     except (
         BaseException
     ) as error:  # of logs of any kind, in any place: in Rust, what nobody thought of is no `Exception`
@@ -59,6 +61,8 @@ def _opened(connection: DuckDBConnection, folder: StoredFolder, place: str) -> T
             f"the log of the Delta table {name} is damaged, or is written in a way that is not read"
         ) from None
     odd = sorted({str(feature) for feature in protocol.reader_features or ()} - READ)
+    if deleting:
+        odd = sorted({*odd, "deletionVectors"})
     if about.configuration.get("delta.columnMapping.mode", "none") != "none":
         odd = sorted({*odd, "columnMapping"})
     if odd or protocol.min_reader_version > 3:
