@@ -15,8 +15,11 @@ PLACES = (*sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True), Path
 
 
 @contextmanager
-def cluster() -> Iterator[str]:
-    """The URL of a new database, reached through a socket in a folder of its own; the test is skipped without one."""
+def cluster(port: int | None = None) -> Iterator[str]:
+    """The URL of a new database, reached through a socket in a folder of its own; the test is skipped without one.
+
+    With a `port` it is reached there as well, by this machine.
+    """
     programs = next((place for place in PLACES if (place / "initdb").exists()), None)
     if programs is None:
         pytest.skip("PostgreSQL's server is not installed here")
@@ -35,10 +38,11 @@ def cluster() -> Iterator[str]:
             assert done.returncode == 0, done.stdout + done.stderr
 
         call("initdb", "-U", "hazemap", "-A", "trust", "--no-sync")
-        options = f"-c listen_addresses='' -c unix_socket_directories={folder}"
+        reached = f"-c listen_addresses=127.0.0.1 -p {port}" if port else "-c listen_addresses=''"
+        options = f"{reached} -c unix_socket_directories={folder}"
         call("pg_ctl", "-w", "-l", str(folder / "log"), "-o", options, "start")
         try:
-            yield f"postgresql:///postgres?host={folder}&user=hazemap"
+            yield f"postgresql:///postgres?host={folder}&user=hazemap" + (f"&port={port}" if port else "")
         finally:
             call("pg_ctl", "-m", "immediate", "stop")
     finally:

@@ -1,32 +1,43 @@
 """A server that waits until another one has ended."""
 
 import threading
+from functools import partial
 
 import pytest
 
 from hazemap.errors import StoreError
 from hazemap.server.campaign_store import CampaignStore
+from hazemap.service.databases import InUse, database
 from hazemap.service.standby import Replaceable, when_free
 
 
-def test_it_waits_for_the_lock_and_then_finds_what_was_written(tmp_path):
-    first, found = CampaignStore(tmp_path / "server.sqlite"), []
-    waiting = threading.Thread(
-        target=lambda: found.append(when_free(lambda: CampaignStore(tmp_path / "server.sqlite"), look=0.01))
-    )
+def opened(folder, patience: float) -> CampaignStore:
+    return CampaignStore(database(folder / "server.sqlite", patience))
+
+
+def test_it_gets_ready_waits_for_the_lock_and_then_finds_what_was_written(tmp_path):
+    first, ready, found = opened(tmp_path, 0), threading.Event(), []
+    waiting = threading.Thread(target=lambda: found.append(when_free(partial(opened, tmp_path), ready.set)))
     waiting.start()
+    assert ready.wait(30)
     waiting.join(0.1)
     assert waiting.is_alive() and not found
+    with pytest.raises(InUse):
+        opened(tmp_path, 0.1)
     first.close()
     waiting.join(600)
     assert found[0].read("SELECT name FROM facts") == [("version",)]
     found[0].close()
 
 
+def test_one_that_need_not_wait_does_not_get_ready(tmp_path):
+    when_free(partial(opened, tmp_path), ready=lambda: pytest.fail("it was free")).close()
+
+
 def test_a_database_that_cannot_be_opened_is_not_waited_for(tmp_path):
     (tmp_path / "server.sqlite").write_bytes(b"no database at all, but long enough to be taken for one" * 100)
     with pytest.raises(StoreError, match="cannot be opened"):
-        when_free(lambda: CampaignStore(tmp_path / "server.sqlite"), look=0.01)
+        when_free(partial(opened, tmp_path), ready=lambda: None)
 
 
 def test_one_that_lost_its_database_notices_without_being_asked(tmp_path, monkeypatch):

@@ -174,7 +174,7 @@ class ServerProcess:
         place = self.database or self.folder / "server.sqlite"
         if not self.standby:
             return CampaignStore(place)
-        return when_free(partial(CampaignStore, database(place, patience=0)))
+        return when_free(lambda patience: CampaignStore(database(place, patience)), lambda: None)
 
     def _limits(self, files: int) -> HttpLimits:
         """The limits that were given, within what the system lets this process open."""

@@ -7,12 +7,12 @@ belongs to one server at a time: a second one is refused, and a server that was 
 import fcntl
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from hazemap import postgresql
 from hazemap.errors import InputError, StoreError
@@ -22,6 +22,21 @@ _APPLICATION = 0x48415A53  # "HAZS", in SQLite's header
 _JOURNAL = 4_096
 """Pages, 16 MB, of SQLite's write-ahead log, with which it goes back to the tables: what changes twice goes once."""
 _OWNER = 0x48415A45  # the key of PostgreSQL's advisory lock
+LOOK = 0.05
+"""Seconds between two attempts to own a database that another server owns."""
+SILENCE = 10
+"""Seconds after which a connection to PostgreSQL ends, on both sides, if the other side acknowledges nothing."""
+
+_LOCK = "SELECT pg_try_advisory_lock(%s)"
+_VANISHED = {
+    "keepalives_idle": "tcp_keepalives_idle",
+    "keepalives_interval": "tcp_keepalives_interval",
+    "keepalives_count": "tcp_keepalives_count",
+    "tcp_user_timeout": "tcp_user_timeout",
+}
+"""What libpq calls the limits of a silent connection, and PostgreSQL."""
+
+T = TypeVar("T")
 
 
 class InUse(StoreError):
@@ -65,7 +80,7 @@ class Database(Protocol):
         ...
 
     def own(self) -> Connection:
-        """The connection that writes: while it is open nobody else owns the database. `InUse` if another does."""
+        """The connection that writes: while it is open nobody else owns the database. `InUse` if another goes on to."""
         ...
 
     def spelled(self, sql: str) -> str:
@@ -79,7 +94,7 @@ class Database(Protocol):
 
 @dataclass(frozen=True)
 class Sqlite:
-    """A file beside the server: write-ahead log, and every commit is on the disk before it counts.
+    """A file beside the server: write-ahead log, and every commit is on the disk before it counts. `patience` is in s.
 
     What is deleted is overwritten (`secure_delete`, whatever SQLite was built with).
 
@@ -88,6 +103,7 @@ class Sqlite:
     """
 
     path: Path
+    patience: float = 0
     failures: ClassVar[tuple[type[Exception], ...]] = (sqlite3.Error, OSError)
     contradictions: ClassVar[tuple[type[Exception], ...]] = (sqlite3.IntegrityError,)
 
@@ -102,12 +118,9 @@ class Sqlite:
 
     def own(self) -> Connection:
         """A lock on a file beside it: the system frees it when the process ends, however it ends."""
-        handle = os.open(f"{self.path}.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(handle)
-            raise InUse(str(self.path)) from error
+        handle = _patient(self._lock, self.patience)
+        if handle is None:
+            raise InUse(str(self.path))
         try:
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
             with closing(sqlite3.connect(self.path)) as looked_at:
@@ -120,6 +133,19 @@ class Sqlite:
         except BaseException:
             os.close(handle)
             raise
+
+    def _lock(self) -> int | None:
+        """The file, locked; none if another process holds the lock."""
+        handle = os.open(f"{self.path}.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            return None
+        except BaseException:
+            os.close(handle)
+            raise
+        return handle
 
     def spelled(self, sql: str) -> str:
         """As it is."""
@@ -153,12 +179,15 @@ class _Locked:
 class Postgres:
     """A database of a PostgreSQL server, by URL; psycopg 3 speaks to it. `patience` is in seconds.
 
+    A connection whose other side has vanished ends within 12 s on this side (`SILENCE`), unless the URL says otherwise,
+    and so does the session that owns the database on PostgreSQL's: its lock is free then.
+
     >>> Postgres("postgresql:///hazemap").spelled("CREATE TABLE t (b BLOB)")
     'CREATE TABLE t (b BYTEA)'
     """
 
     url: str
-    patience: float = 10
+    patience: float = 15
 
     @property
     def failures(self) -> tuple[type[Exception], ...]:
@@ -179,7 +208,7 @@ class Postgres:
         import psycopg
 
         try:
-            connection: Connection = postgresql.connect(self.url)
+            connection: Connection = postgresql.connect(self.url, **_within_silence())
             return connection
         except psycopg.OperationalError as error:
             raise StoreError(
@@ -188,15 +217,28 @@ class Postgres:
             ) from error
 
     def own(self) -> Connection:
-        """An advisory lock: it lasts as long as the connection, and a moment longer: that is waited for."""
-        db, until = self.connect(), monotonic() + self.patience
-        while db.execute("SELECT pg_try_advisory_lock(%s)", (_OWNER,)).fetchall() != [(True,)]:
-            if monotonic() >= until:
-                db.close()
+        """An advisory lock: it lasts as long as the connection, and a moment longer: that is waited for.
+
+        It is asked for again and again. A statement that waited for it would hold a snapshot as long, which keeps
+        PostgreSQL from cleaning up, and would stand in line, and be given the lock, after its server had vanished.
+        """
+        db = self.connect()
+        try:
+            self._limit_silence(db)
+            if _patient(lambda: db.execute(_LOCK, (_OWNER,)).fetchone() == (True,) or None, self.patience) is None:
                 raise InUse("the PostgreSQL database")
-            sleep(0.1)
-        db.execute("SET synchronous_commit = on")
+            db.execute("SET synchronous_commit = on")
+        except BaseException:
+            db.close()
+            raise
         return db
+
+    def _limit_silence(self, db: Any) -> None:
+        """Have PostgreSQL end this session when its client is silent for as long as the client allows PostgreSQL."""
+        known = db.info.get_parameters()
+        for ours, theirs in _VANISHED.items():
+            with suppress(*self.failures):  # a system that does not have this setting
+                db.execute("SELECT set_config(name, %s, false) FROM pg_settings WHERE name = %s", (known.get(ours, "0"), theirs))
 
     def spelled(self, sql: str) -> str:
         """Its placeholders, and its name for bytes."""
@@ -206,15 +248,39 @@ class Postgres:
         """Nothing: vacuuming and archives are the operator's."""
 
 
-def database(place: str | Path, patience: float = 10) -> Sqlite | Postgres:
-    """The database of a URL (`postgresql://…`) or of a path; `patience` is that of `Postgres`.
+def database(place: str | Path, patience: float | None = None) -> Sqlite | Postgres:
+    """The database of a URL (`postgresql://…`) or of a path; `patience` is in seconds, by default that of its kind.
 
     >>> database("postgresql://localhost/maps")
-    Postgres(url='postgresql://localhost/maps', patience=10)
+    Postgres(url='postgresql://localhost/maps', patience=15)
     """
-    text = str(place)
+    text, waits = str(place), {} if patience is None else {"patience": patience}
     if is_url(text):
-        return Postgres(checked_url(text), patience)
+        return Postgres(checked_url(text), **waits)
     if "://" in text:
         raise InputError("a database is a file (SQLite) or a URL that begins with postgresql://")
-    return Sqlite(Path(text))
+    return Sqlite(Path(text), **waits)
+
+
+def _patient(attempt: Callable[[], T | None], patience: float) -> T | None:
+    """What the first attempt that succeeds gives; none after so many seconds of attempts."""
+    until = monotonic() + patience
+    while (found := attempt()) is None and monotonic() < until:
+        sleep(LOOK)
+    return found
+
+
+def _within_silence() -> dict[str, int]:
+    """What libpq calls it when a connection is to end after some seconds of silence, whether something was sent or not.
+
+    >>> _within_silence()["tcp_user_timeout"]
+    10000
+    """
+    return {
+        "connect_timeout": SILENCE,
+        "keepalives": 1,
+        "keepalives_idle": max(1, SILENCE // 2),
+        "keepalives_interval": max(1, SILENCE // 5),
+        "keepalives_count": 3,
+        "tcp_user_timeout": 1_000 * SILENCE,
+    }

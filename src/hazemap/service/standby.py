@@ -6,6 +6,7 @@ write no more; it notices at its next write, of which there is one at least ever
 
 import logging
 from collections.abc import Callable
+from math import inf
 from threading import Event, Thread
 from time import sleep
 from typing import TypeVar
@@ -16,8 +17,8 @@ from hazemap.service.store import Store, Write
 
 log = logging.getLogger("hazemap.server")
 
-LOOK = 0.5
-"""Seconds between two attempts."""
+AGAIN = 0.5
+"""Seconds between two attempts to reach a database that cannot be reached."""
 
 BEAT = 2.0
 """Seconds between two writes of a server that another one may replace."""
@@ -27,26 +28,26 @@ _BEAT = "UPDATE facts SET value = value WHERE name = 'version'"
 Opened = TypeVar("Opened")
 
 
-def when_free(opened: Callable[[], Opened], look: float = LOOK) -> Opened:
-    """What `opened` opens, as soon as no other server owns the database.
+def when_free(opened: Callable[[float], Opened], ready: Callable[[], None], again: float = AGAIN) -> Opened:
+    """What `opened` opens, as soon as no other server owns the database; it is told how many seconds to wait for that.
 
+    Where another one does, `ready` is called first: what is done while that one serves need not be done after its end.
     A database that was in use and then cannot be reached is waited for, too: whoever owned it may end with it. One that
     cannot be opened at first is an error at once (`StoreError`).
 
-    >>> when_free(lambda: "mine")
+    >>> when_free(lambda patience: "mine", ready=lambda: None)
     'mine'
     """
-    waits = False
+    try:
+        return opened(0)
+    except InUse:
+        log.info("another server owns the database: this one stands by")
+    ready()
     while True:
         try:
-            return opened()
-        except StoreError as error:
-            if not waits and not isinstance(error, InUse):
-                raise
-            if not waits:
-                log.info("another server owns the database: this one stands by")
-            waits = True
-            sleep(look)
+            return opened(inf)
+        except StoreError:
+            sleep(again)
 
 
 class Replaceable:
