@@ -1,14 +1,20 @@
-"""Thousands of devices that ask one server for work, for minutes: how long a poll takes, and what it costs.
+"""Thousands of devices that ask for work, for minutes: how long a poll takes, and what it costs.
 
     python -m research.benchmarks.polling              (5,000 devices, 10 minutes, a campaign among 1,000 in the middle)
     python -m research.benchmarks.polling --minutes 1
+    python -m research.benchmarks.polling --devices 20000 --standby
 
 The server is `hazemap server`; the devices are those of `hazemap device run --many`, in two processes of half of them
 each, and a third of 50, that does little else, so that what it waits for is the server and not itself. They ask as
 often as the server tells them. Everything is on this machine, over a loopback port without TLS. The first 40 % of the
 time nothing is to be done; then a campaign of two rounds is run; then again nothing. A poll is timed from the moment
-it is sent to the moment its answer is there, in the device's process. Results go to results/polling.json beside this
-script. It judges nothing.
+it is sent to the moment its answer is there, in the device's process.
+
+With `--standby` there are two servers of one PostgreSQL behind HAProxy (`apt-get install haproxy`), whichever serves is
+killed each minute (`polling_servers`), and campaigns follow each other until three quarters of the time are over. At
+the end it is seen whether anything was lost or paid twice (`polling_campaigns`).
+
+Results go to results/polling.json beside this script, under the number of devices. It judges nothing.
 """
 
 import argparse
@@ -17,15 +23,12 @@ import json
 import os
 import platform
 import signal
-import socket
 import subprocess
-import sys
 import tempfile
 import time
 from array import array
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from fractions import Fraction
 from importlib.metadata import version
@@ -34,8 +37,6 @@ from pathlib import Path
 import httpx
 import numpy as np
 
-from hazemap.algorithms import Adaptive
-from hazemap.codec import dumps
 from hazemap.device import enrolment
 from hazemap.device import row_store as rows
 from hazemap.device.consent_policy import Policy
@@ -45,20 +46,18 @@ from hazemap.device.http_client import HttpReply, HttpTransport
 from hazemap.device.pooled_http_client import FleetClient
 from hazemap.device.row_store import PersonRows
 from hazemap.errors import Unreachable
-from hazemap.privacy.budget import PureDP
-from hazemap.server.campaign_spec import Campaign, Deadlines
-from hazemap.spatial.bounding_box import Box
-from hazemap.spatial.quadtree import Quadtree
-from hazemap.trust.cohort_assumptions import Cohort, Sampling
+from hazemap.server.campaign_spec import Campaign
+from research.benchmarks.polling_campaigns import BOX, accounts, campaign, judged, ordered
+from research.benchmarks.polling_servers import OneServer, Pair, Servers, cpu, kept, process
 
 RESULTS = Path(__file__).with_name("results") / "polling.json"
-BOX = Box(13.2, 52.4, 13.6, 52.6)
 PROBES = 50
-QUIET = 0.4
-"""The part of the time before the campaign."""
+QUIET, BUSY = 0.4, 0.75
+"""The parts of the time before the first campaign, and before the end of the last that is begun on standby."""
+SMALL = Fraction(1, 5)
+"""The ε of a campaign on standby: a device has enough for ten of them."""
 EVERY = 5.0
 """Seconds between two looks at memory and CPU."""
-COMMAND = "from hazemap.cli.main import run; run()"
 
 
 @dataclass
@@ -117,43 +116,11 @@ def devices(folder: Path, name: str, people: int, server: str, token: str) -> No
     (folder / f"{name}.json").write_text(json.dumps({"statuses": timed.statuses, "errors": timed.errors}))
 
 
-@contextmanager
-def process(folder: Path, name: str, *command: str) -> Iterator[subprocess.Popen]:
-    """A process that is told to end, and waited for."""
-    environment = os.environ | {"HAZEMAP_HOME": str(folder)}
-    with (folder / f"{name}.log").open("wb") as log:
-        started = subprocess.Popen([sys.executable, *command], stdout=log, stderr=log, env=environment)
-    try:
-        yield started
-    finally:
-        started.terminate()
-        try:
-            started.wait(60)
-        except subprocess.TimeoutExpired:
-            started.kill()
-
-
-def memory(pid: int) -> dict[str, float]:
-    """Megabytes that a process has in memory now, and its threads."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    found = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines) if name in WANTED}
-    return {"megabytes": round(found["VmRSS"] / 1024, 1), "threads": found["Threads"]}
-
-
-WANTED = ("VmRSS", "Threads")
-
-
-def cpu(pid: int) -> float:
-    """CPU seconds of a process."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 @dataclass
 class Watch:
     """Looks at the processes now and then."""
 
-    server: int
+    servers: Servers
     crowds: dict[str, int]
     samples: list[dict] = field(default_factory=list)
 
@@ -162,7 +129,7 @@ class Watch:
         self.samples.append(
             {
                 "time": time.time(),
-                "server": memory(self.server) | {"cpu": cpu(self.server)},
+                "server": self.servers.look(),
                 "devices_cpu": sum(map(cpu, self.crowds.values())),
                 "load": os.getloadavg()[0],
             }
@@ -189,68 +156,91 @@ def between(timed: np.ndarray, begun: float, ended: float) -> np.ndarray:
     return timed[(timed[:, 0] >= begun) & (timed[:, 0] < ended), 1]
 
 
-def measured(folder: Path, people: int, asked: int, minutes: float) -> dict:
+def measured(folder: Path, options: argparse.Namespace) -> dict:
     """Start everything, let it run, and say what was seen."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    url, data = f"http://127.0.0.1:{port}", folder / "server"
+    people, minutes = options.devices, options.minutes
     half = (people - PROBES) // 2
     names = {"devices-1": people - PROBES - half, "devices-2": half, "probes": PROBES}
-    with ExitStack() as stack:
-        server = stack.enter_context(
-            process(folder, "server", "-c", COMMAND, "server", "--data", str(data), "--port", str(port))
-        )
-        while not (data / "enrolment.token").exists():
-            time.sleep(0.1)
-        token, operator = ((data / f"{name}.token").read_text().strip() for name in ("enrolment", "operator"))
-        line = stack.enter_context(
-            httpx.Client(base_url=url, headers={"Authorization": f"Bearer {operator}"}, trust_env=False, timeout=60)
-        )
-        begun = time.time()
-        crowds = {}
-        for name, number in names.items():
-            arguments = (__file__, "--worker", name, str(number), url, token, str(folder))
-            crowds[name] = stack.enter_context(process(folder, name, *arguments))
-        while not all((folder / f"{name}.enrolled").exists() for name in names):
-            time.sleep(0.2)
+    with ExitStack() as everything:
+        database = ""
+        if options.standby:
+            from tests.server.postgres import cluster
+
+            database = everything.enter_context(cluster())
+        with ExitStack() as stack:
+            servers = stack.enter_context(Pair.running(folder, database) if database else OneServer.running(folder))
+            while not (servers.data / "enrolment.token").exists():
+                time.sleep(0.1)
+            time.sleep(5 * options.standby)  # both are there
+            token, operator = ((servers.data / f"{name}.token").read_text().strip() for name in ("enrolment", "operator"))
+            headers = {"Authorization": f"Bearer {operator}"}
+            line = stack.enter_context(httpx.Client(base_url=servers.url, headers=headers, trust_env=False, timeout=60))
+            begun = time.time()
+            crowds = {}
+            for name, number in names.items():
+                arguments = ("-m", "research.benchmarks.polling", "--worker", name, str(number), servers.url, token)
+                crowds[name] = stack.enter_context(process(folder, name, *arguments, str(folder)))
+            while not all((folder / f"{name}.enrolled").exists() for name in names):
+                time.sleep(0.2)
+                assert all(each.poll() is None for each in crowds.values()), f"see the logs in {folder}"
+            enrolling = time.time() - begun
+            print(f"{people:,} devices enrolled in {enrolling:.1f} s", flush=True)
+            time.sleep(30)  # every device has asked, and they have drifted apart
+            watch = Watch(servers, {name: each.pid for name, each in crowds.items()})
+            watch.look()
+            start = time.time()
+            end, last = start + 60 * minutes, start + BUSY * 60 * minutes
+            campaigns: list[Campaign] = []
+            statuses: list[dict] = []
+            with servers.killed_every(options.every) if isinstance(servers, Pair) else nullcontext():
+                watch.wait(start + QUIET * 60 * minutes)
+                moments = {"before": time.time()}
+                while options.campaign and (not campaigns or (options.standby and time.time() < last)):
+                    name, epsilon = f"polled-{len(campaigns) + 1}", SMALL if options.standby else Fraction(1)
+                    campaigns.append(campaign(name, options.campaign, epsilon))
+                    statuses.append(ordered(line, campaigns[-1], lambda over: watch.wait(end + 600, over)))
+                moments["during"] = time.time()
+                watch.wait(max(end, time.time()))
+            moments["after"] = time.time()
+            servers.check()
             assert all(each.poll() is None for each in crowds.values()), f"see the logs in {folder}"
-        enrolling = time.time() - begun
-        print(f"{people:,} devices enrolled in {enrolling:.1f} s", flush=True)
-        time.sleep(30)  # every device has asked, and they have drifted apart
-        watch = Watch(server.pid, {name: each.pid for name, each in crowds.items()})
-        watch.look()
-        start = time.time()
-        end = start + 60 * minutes
-        watch.wait(start + QUIET * 60 * minutes)
-        moments = {"before": time.time()}
-        status = ordered(line, asked, watch, end) if asked else {}
-        moments["during"] = time.time()
-        watch.wait(max(end, time.time()))
-        moments["after"] = time.time()
-        assert all(each.poll() is None for each in (server, *crowds.values())), f"see the logs in {folder}"
-    return told(folder, names, watch, start, moments, status) | {"enrolling_seconds": round(enrolling, 1)}
+        result = told(folder, names, watch, start, moments)
+        if not isinstance(servers, Pair):
+            result["campaign"] = statuses[0] if statuses else {}
+        else:
+            result |= {"campaigns": statuses, "failovers": failovers(folder, names, servers, start), "servers": servers.told(start)}
+            paid = accounts([folder / f"{name}.sqlite" for name in names])
+            for each, status in zip(campaigns, statuses, strict=True):
+                status["left_behind"] = judged(each, database, folder, paid)
+    return result | {"enrolling_seconds": round(enrolling, 1)}
 
 
-def ordered(line: httpx.Client, asked: int, watch: Watch, end: float) -> dict:
-    """A campaign of two rounds among so many, and its status when it is over."""
-    share = Fraction(1, 4)
-    method = Adaptive(Quadtree.around(BOX, 6), first_cells=64, deciding=(share,), fullness=(4,), coarser=())
-    cohort = Cohort(asked, min(asked, 250), dropout=Fraction(1, 5), sampling=Sampling.ONE)
-    campaign = Campaign("polled", "a benchmark", "nobody", method, PureDP(1), cohort, Deadlines.all(120, 10), 120)
-    line.post("/v1/campaigns", content=dumps(campaign)).raise_for_status()
-    watch.wait(end + 600, lambda: line.get("/v1/campaigns/polled").json()["state"] != "running")
-    return line.get("/v1/campaigns/polled").json()
+def failovers(folder: Path, names: dict[str, int], pair: Pair, start: float) -> list[dict[str, float]]:
+    """For each kill: seconds without an answer to any poll, and the longest that a poll sent around it waited."""
+    timed = np.concatenate([np.load(folder / f"{name}.npz")["polls"] for name in names])
+    ends, found = np.sort(timed.sum(axis=1)), []
+    for killed in sorted(life.killed for life in pair.lives if life.killed is not None):
+        near = ends[(ends > killed - 0.5) & (ends < killed + 20)]
+        longest = between(timed, killed - 1, killed + 20).max(initial=0)
+        silent = np.diff(near).max(initial=0)
+        each = {"after_seconds": killed - start, "silent_ms": 1e3 * silent, "longest_poll_ms": 1e3 * longest}
+        found.append({name: round(float(value), 1) for name, value in each.items()})
+    return found
 
 
-def told(folder: Path, names: dict[str, int], watch: Watch, start: float, moments: dict, status: dict) -> dict:
+def told(folder: Path, names: dict[str, int], watch: Watch, start: float, moments: dict) -> dict:
     """What was seen, by part of the time."""
     loaded = {name: np.load(folder / f"{name}.npz") for name in names}
     counts = {name: json.loads((folder / f"{name}.json").read_text()) for name in names}
     parts, begun = {}, start
     for part, ended in moments.items():
         samples = [each for each in watch.samples if begun - EVERY <= each["time"] <= ended + EVERY]
-        seconds = samples[-1]["time"] - samples[0]["time"]
+        seconds = max(samples[-1]["time"] - samples[0]["time"], 1e-9)
+        spent = {
+            "server_cores": samples[-1]["server"]["cpu"] - samples[0]["server"]["cpu"],
+            "device_cores": samples[-1]["devices_cpu"] - samples[0]["devices_cpu"],
+            "proxy_cores": samples[-1]["server"].get("proxy_cpu", 0) - samples[0]["server"].get("proxy_cpu", 0),
+        }
         polls = {name: between(loaded[name]["polls"], begun, ended) for name in names}
         every = np.concatenate(list(polls.values()))
         parts[part] = {
@@ -259,8 +249,7 @@ def told(folder: Path, names: dict[str, int], watch: Watch, start: float, moment
             "poll": timings(every),
             "poll_of_probes": timings(polls["probes"]),
             "answer": timings(np.concatenate([between(each["answers"], begun, ended) for each in loaded.values()])),
-            "server_cores": round((samples[-1]["server"]["cpu"] - samples[0]["server"]["cpu"]) / max(seconds, 1e-9), 3),
-            "device_cores": round((samples[-1]["devices_cpu"] - samples[0]["devices_cpu"]) / max(seconds, 1e-9), 3),
+            **{name: round(value / seconds, 3) for name, value in spent.items()},
             "server_megabytes": [samples[0]["server"]["megabytes"], samples[-1]["server"]["megabytes"]],
         }
         begun = ended
@@ -276,29 +265,24 @@ def told(folder: Path, names: dict[str, int], watch: Watch, start: float, moment
         },
         "server_threads": watch.samples[-1]["server"]["threads"],
         "load": [round(watch.samples[0]["load"], 2), round(watch.samples[-1]["load"], 2)],
-        "campaign": {
-            "state": status.get("state"),
-            "rounds": [
-                {name: each.get(name) for name in ("cells", "people", "dropped", "refusals", "shards", "bytes")}
-                for each in status.get("rounds", ())
-            ],
-        },
     }
 
 
 def main() -> None:
     """Measure, print, write."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--devices", type=int, default=5_000)
     parser.add_argument("--campaign", type=int, default=1_000, help="devices that a campaign asks; 0: none")
+    parser.add_argument("--standby", action="store_true", help="two servers, of which one is killed now and then")
+    parser.add_argument("--every", type=float, default=60.0, help="seconds between two kills")
     parser.add_argument("--worker", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
         name, people, server, token, folder = options.worker
         return devices(Path(folder), name, int(people), server, token)
-    with tempfile.TemporaryDirectory() as folder:
-        result = measured(Path(folder), options.devices, options.campaign, options.minutes)
+    with tempfile.TemporaryDirectory(prefix="hazemap-polling-") as folder:
+        result = measured(Path(folder), options)
     result = {
         "devices": options.devices,
         "minutes": options.minutes,
@@ -308,9 +292,9 @@ def main() -> None:
     }
     print(json.dumps(result, indent=2))
     if options.minutes >= 10 and options.devices >= 5_000:
-        RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(json.dumps(result, indent=2) + "\n")
-        print(f"written to {RESULTS.name}")
+        name = f"{options.devices}-standby" if options.standby else str(options.devices)
+        kept(RESULTS, name, result)
+        print(f"written to {RESULTS.name}, as {name}")
     return None
 
 

@@ -6,6 +6,7 @@ import signal
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from hazemap.service.access_tokens import token_file
 from hazemap.service.databases import database
 from hazemap.service.http_limits import HttpLimits, limited
 from hazemap.service.served_address import ServedAddress, loopback
+from hazemap.service.settled_memory import set_aside
 from hazemap.service.standby import Replaceable, when_free
 
 log = logging.getLogger("hazemap.server")
@@ -34,6 +36,11 @@ log = logging.getLogger("hazemap.server")
 OPERATOR, ENROLMENT, IDENTITY = "operator.token", "enrolment.token", "identity.key"
 WAYS = ("token", "codes", "attestation", "open")
 """What lets a new device in, besides a code of one use."""
+FIRST_NEEDED = (
+    *("encodings.idna", "uvicorn.lifespan.on"),
+    *("hazemap.spatial.pixel_kernels", "hazemap.releases.geoparquet", "pyarrow.parquet", "shapely"),
+)
+"""Modules that are otherwise loaded when the server listens, or when a campaign goes on and when it ends."""
 SPARE = 256
 """Open files that are kept for the database and everything else that is not a connection."""
 
@@ -174,12 +181,19 @@ class ServerProcess:
         place = self.database or self.folder / "server.sqlite"
         if not self.standby:
             return CampaignStore(place)
-        return when_free(lambda patience: CampaignStore(database(place, patience)), lambda: None)
+        return when_free(lambda patience: CampaignStore(database(place, patience)), _ready)
 
     def _limits(self, files: int) -> HttpLimits:
         """The limits that were given, within what the system lets this process open."""
         limits = self.limits or (HttpLimits.here() if self.alone else HttpLimits())
         return replace(limits, connections=max(1, min(limits.connections, files - SPARE)))
+
+
+def _ready() -> None:
+    """Load what the first requests and campaigns need, so that Python has nothing to load, nor garbage to look for."""
+    for module in FIRST_NEEDED:
+        import_module(module)
+    set_aside()
 
 
 def _network(proxy: str) -> None:

@@ -15,6 +15,13 @@ YOUNG: Final = 20_000
 """New objects between two searches for garbage: the work of one message, of which nothing is left when it is done."""
 
 
+def set_aside() -> None:
+    """Set aside what is there now."""
+    gc.set_threshold(YOUNG)
+    gc.collect()
+    gc.freeze()
+
+
 async def settled() -> None:
     """For ever: once no more code is loaded than at the look before, what is there is set aside."""
     known, looked = 0, 0
@@ -22,8 +29,7 @@ async def settled() -> None:
     while True:
         now = len(sys.modules)
         if now == looked != known:
-            gc.collect()
-            gc.freeze()
+            set_aside()
             known = now
         looked = now
         await asyncio.sleep(PAUSE)
