@@ -23,7 +23,7 @@ import json
 import os
 import platform
 import signal
-import subprocess
+import sys
 import tempfile
 import time
 from array import array
@@ -172,7 +172,9 @@ def measured(folder: Path, options: argparse.Namespace) -> dict:
             while not (servers.data / "enrolment.token").exists():
                 time.sleep(0.1)
             time.sleep(5 * options.standby)  # both are there
-            token, operator = ((servers.data / f"{name}.token").read_text().strip() for name in ("enrolment", "operator"))
+            token, operator = (
+                (servers.data / f"{name}.token").read_text().strip() for name in ("enrolment", "operator")
+            )
             headers = {"Authorization": f"Bearer {operator}"}
             line = stack.enter_context(httpx.Client(base_url=servers.url, headers=headers, trust_env=False, timeout=60))
             begun = time.time()
@@ -189,16 +191,11 @@ def measured(folder: Path, options: argparse.Namespace) -> dict:
             watch = Watch(servers, {name: each.pid for name, each in crowds.items()})
             watch.look()
             start = time.time()
-            end, last = start + 60 * minutes, start + BUSY * 60 * minutes
-            campaigns: list[Campaign] = []
-            statuses: list[dict] = []
+            end = start + 60 * minutes
             with servers.killed_every(options.every) if isinstance(servers, Pair) else nullcontext():
                 watch.wait(start + QUIET * 60 * minutes)
                 moments = {"before": time.time()}
-                while options.campaign and (not campaigns or (options.standby and time.time() < last)):
-                    name, epsilon = f"polled-{len(campaigns) + 1}", SMALL if options.standby else Fraction(1)
-                    campaigns.append(campaign(name, options.campaign, epsilon))
-                    statuses.append(ordered(line, campaigns[-1], lambda over: watch.wait(end + 600, over)))
+                campaigns, statuses = followed(line, watch, options, start)
                 moments["during"] = time.time()
                 watch.wait(max(end, time.time()))
             moments["after"] = time.time()
@@ -208,11 +205,29 @@ def measured(folder: Path, options: argparse.Namespace) -> dict:
         if not isinstance(servers, Pair):
             result["campaign"] = statuses[0] if statuses else {}
         else:
-            result |= {"campaigns": statuses, "failovers": failovers(folder, names, servers, start), "servers": servers.told(start)}
+            result |= {
+                "campaigns": statuses,
+                "failovers": failovers(folder, names, servers, start),
+                "servers": servers.told(start),
+            }
             paid = accounts([folder / f"{name}.sqlite" for name in names])
             for each, status in zip(campaigns, statuses, strict=True):
                 status["left_behind"] = judged(each, database, folder, paid)
     return result | {"enrolling_seconds": round(enrolling, 1)}
+
+
+def followed(
+    line: httpx.Client, watch: Watch, options: argparse.Namespace, start: float
+) -> tuple[list[Campaign], list[dict]]:
+    """The campaigns, one after the other, each watched to its end, and their statuses then."""
+    campaigns: list[Campaign] = []
+    statuses: list[dict] = []
+    last, latest = start + BUSY * 60 * options.minutes, start + 60 * options.minutes + 600
+    while options.campaign and (not campaigns or (options.standby and time.time() < last)):
+        name, epsilon = f"polled-{len(campaigns) + 1}", SMALL if options.standby else Fraction(1)
+        campaigns.append(campaign(name, options.campaign, epsilon))
+        statuses.append(ordered(line, campaigns[-1], lambda over: watch.wait(latest, over)))
+    return campaigns, statuses
 
 
 def failovers(folder: Path, names: dict[str, int], pair: Pair, start: float) -> list[dict[str, float]]:
@@ -281,6 +296,7 @@ def main() -> None:
     if options.worker:
         name, people, server, token, folder = options.worker
         return devices(Path(folder), name, int(people), server, token)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("told to end"))  # and with it whatever it started
     with tempfile.TemporaryDirectory(prefix="hazemap-polling-") as folder:
         result = measured(Path(folder), options)
     result = {

@@ -1,4 +1,4 @@
-"""The campaigns that run while `polling` asks, and what they left behind on the disks of the server and of the devices."""
+"""The campaigns that run while `polling` asks, and what they leave behind on the disks of servers and devices."""
 
 import time
 from collections.abc import Callable
@@ -44,7 +44,9 @@ def ordered(line: httpx.Client, asked: Campaign, wait: Callable[[Callable[[], bo
     """A campaign from its order to its end, and its status then."""
     where = f"/v1/campaigns/{asked.name}"
     begun = _answer(line, "POST", "/v1/campaigns", dumps(asked).encode())
-    assert begun.status_code in (201, 409), begun.text  # 409: it was ordered by a server that was killed before it said so
+    assert begun.status_code in (201, 409), (
+        begun.text
+    )  # 409: it was ordered by a server that was killed before it said so
     wait(lambda: _answer(line, "GET", where).json()["state"] != "running")
     status = _answer(line, "GET", where).json()
     names = ("cells", "people", "attempts", "dropped", "refusals", "shards", "bytes")
@@ -80,7 +82,6 @@ def judged(asked: Campaign, database: str, folder: Path, paid: Account) -> dict[
     every round, and has paid for each once. `total`: the people are in the release, as far as its noise shows them.
     """
     import psycopg
-
     from tests.server.left_behind import LeftBehind, Shard
 
     with psycopg.connect(database) as db:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-COMMAND = os.environ.get("COMMAND", "from hazemap.cli.main import run; run()")
+COMMAND = "from hazemap.cli.main import run; run()"
 AGAIN = 1.0
 """Seconds until a server that was killed is started again."""
 PROXY = """

@@ -28,6 +28,7 @@ SILENCE = 10
 """Seconds after which a connection to PostgreSQL ends, on both sides, if the other side acknowledges nothing."""
 
 _LOCK = "SELECT pg_try_advisory_lock(%s)"
+_SET = "SELECT set_config(name, %s, false) FROM pg_settings WHERE name = %s"
 _VANISHED = {
     "keepalives_idle": "tcp_keepalives_idle",
     "keepalives_interval": "tcp_keepalives_interval",
@@ -238,7 +239,10 @@ class Postgres:
         known = db.info.get_parameters()
         for ours, theirs in _VANISHED.items():
             with suppress(*self.failures):  # a system that does not have this setting
-                db.execute("SELECT set_config(name, %s, false) FROM pg_settings WHERE name = %s", (known.get(ours, "0"), theirs))
+                db.execute(
+                    "SELECT set_config(name, %s, false) FROM pg_settings WHERE name = %s",
+                    (known.get(ours, "0"), theirs),
+                )
 
     def spelled(self, sql: str) -> str:
         """Its placeholders, and its name for bytes."""
