@@ -25,7 +25,7 @@ from .test_processes import Processes
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
-KILLS = int(os.environ.get("DAP_KILLS", "3"))
+KILLS = int(os.environ.get("DAP_KILLS", "4"))
 """A hundred take some minutes: `DAP_KILLS=100 pytest -m slow tests/aggregator/test_kill.py`."""
 CELLS, PEOPLE, HOUR = 256, 12, 3_600
 SCALE = Fraction(4)

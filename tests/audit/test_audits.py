@@ -4,7 +4,7 @@ A sound build is called broken with probability 1e-6 at most, which is what the 
 charges, cells and cohorts, of campaigns and of recipes, are found with certainty; so is noise used again, as eight
 stretches do not fit a pool of four beside each other. Where it is by chance, what is measured lies far above what
 would be missed, in standard errors: 19 for noise of half the width, 20 for low sensitivity, 10 for merged ids (20
-simulated audits), 6 for a doubled local ε and more for the other two reports, 4 for a shuffler that keeps the order.
+simulated audits), 6 for a doubled local ε and more for the other two reports, 5 for a shuffler that keeps the order.
 Noise in 16-bit numbers has none at all where a sum is odd. Of the sniffed dialect the error is only counted: found in
 9 of 9 audits with a sixth of these canaries.
 """
@@ -47,7 +47,7 @@ TRIALS = {
     "skipped-none-bin": lambda: plan.of_recipes("2", 30)[:1],
     "true-bit-sent": lambda: plan.of_recipes("2", 30)[:1],
     "missing-noise-shares": lambda: plan.of_shuffles("0.1", 12),
-    "kept-order": lambda: plan.of_shuffles("0.3", 150),
+    "kept-order": lambda: plan.of_shuffles("0.3", 250),
     "sealed-to-the-shuffler": lambda: plan.of_shuffles("0.1", 12),
     "ignored-minimum-cohort": lambda: plan.of_recipes("2", 2)[2:],
 }

@@ -27,7 +27,7 @@ from .room import NOW
 PEOPLE = [["so", "be"]] * 8 + [["it"]] * 10 + [[]] * 2
 COHORT = Cohort(20, 20, mode=Mode.SEMI_HONEST)
 ROUNDS = 8
-RISK = 1e-6
+RISK = 1e-7
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def unlikely(answers, law, counts, people, sent_by=None):
 
 @pytest.mark.slow
 def test_secure_sums_of_reports_have_the_law_of_local_reports_over_a_population():
-    """Error probability 10⁻⁶ for each side; the twins, other people or another ε₀, fail."""
+    """Error probability 10⁻⁷ for each side; the twins, other people or another ε₀, fail."""
     asked, table = recipe(), fixed()
     law, counts = Asymmetric(asked.local_epsilon), RecipeBins(asked).total(fixed())
     assert counts.tolist() == [0, 4, 4, 10, 2]

@@ -264,7 +264,7 @@ def test_devices_that_are_killed_go_on_or_count_as_dropouts_and_pay_once(parent,
         scene.order(ordered := campaign("alone", cohort=cohort))
         scene.end(ordered).is_as_if_nothing_had_been()
         alone = time.monotonic() - begun
-        quiet = max(2.0, alone / 2)
+        quiet = max(2.0, alone / 5)
         while kills < 25 or min(met["went on"], met["dropped out"], lost) == 0:  # sooner or later
             ordered = campaign(f"killed{len(ends)}", cohort=cohort, deadlines=Deadlines.all(600, quiet))
             times, became = killed_devices(scene, ordered, chance, alone, quiet)
