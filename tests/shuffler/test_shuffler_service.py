@@ -337,7 +337,7 @@ def test_a_full_disk_loses_nobody_who_was_told_that_they_are_in_and_hands_nothin
     """Nobody else is in it either: whoever was told to try again is in it once."""
     terms, path = other(messages=4, message_bytes=5_000), tmp_path / "shuffler.sqlite"
     Machine(database=Sqlite(path)).start().store.close()
-    machine = Machine(database=FullDisk(path, pages)).start()
+    machine = Machine(database=FullDisk(path, pages=pages)).start()
     machine.service.announce(terms, NOW)
 
     def until_it_is_full():
