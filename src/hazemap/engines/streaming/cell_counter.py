@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from hazemap.cells import NOWHERE, Cells, Tree
 from hazemap.jit import compiled
 from hazemap.tables.votes import Votes
+from hazemap.values.boolean_attribute import BinaryAttribute
+from hazemap.values.histogram_bins import OneLevelTree
 
 DENSE = 1 << 25
 """So many counters, of all threads together, may stand for every base cell that a tree can have: 256 MiB."""
@@ -33,7 +35,15 @@ class CellCounter(Protocol):
 
 
 def base_cells(tree: Tree) -> tuple[int, int]:
-    """The first number that may stand for a base cell of a tree, and how many there are from there to the last."""
+    """The first number that may stand for a base cell of a tree, and how many there are from there to the last.
+
+    O(cells of the root), which are listed; of trees whose base cells are numbered from 1 none is.
+    """
+    if isinstance(tree, OneLevelTree):
+        return 1, tree.size
+    if isinstance(tree, BinaryAttribute):
+        inner, size = base_cells(tree.tree)
+        return inner << int(tree.shift), size << int(tree.shift)
     first, last = tree.span(tree.root)
     return int(first.min()), int(last.max()) - int(first.min()) + 1
 
