@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hazemap import codec
 from hazemap.algorithms import (
+    GOALS,
     HB,
     HTF,
     METHODS,
@@ -36,10 +37,12 @@ from hazemap.algorithms import (
     PrivateValueBounds,
     Privlet,
     PrivTree,
+    ProportionInSlots,
     PublicLocationStatistics,
     TwoStageStatistics,
     UniformGrid,
 )
+from hazemap.algorithms.proportion import Narrow
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.codec.allowed_types import CLOSED_LIST, written_name
 from hazemap.encoders import (
@@ -75,6 +78,7 @@ from hazemap.values.cell_slot_counters import CellTimeSlots
 from hazemap.values.cells_in_slots import AllSlots, EachSlot
 from hazemap.values.histogram_bins import FloatGrid, HistogramBins, Log2Bins
 from hazemap.values.rows_with_values import RowsWithValues
+from hazemap.values.sides_in_slots import SidesInSlots
 from hazemap.values.timed_tree import TimedTree
 from hazemap.values.value_encoding import ValueEncoding
 
@@ -82,6 +86,7 @@ GOLDEN = Path(__file__).parent / "vectors" / "codec"
 TREE = Quadtree(0.25, 0.5, 0.125, 6)
 CUTS = BinaryPartition.uncut(TREE).cut(np.array([1, 3], dtype=np.uint64), np.array([0, 1]), np.array([5, 9]))
 QUARTERS = Leaves(TREE, np.append(TREE.children(TREE.root), NOWHERE))
+QUARTERS_ALONE, HALVES = Leaves(TREE, TREE.children(TREE.root)), Clock("UTC", (0, 43200))
 COUNTS = Counts(QUARTERS, AtMostRows(3, outside=Outside.COUNT))
 PLANE = PlaneQuadtree.over(Plane.parse("1000,800"), PlaneBox(0, 0, 1000, 800), 3)
 HEXAGONS = Hexagons(Box(2.2, 48.8, 2.4, 48.9), 7, 9)
@@ -203,6 +208,14 @@ THINGS = {
         AdaptiveSlots(TREE, Clock.hours("Europe/Berlin"), fullness=4),
         PrivateBoundingBox(AdaptiveSlots(HEXAGONS, Weekdays("Asia/Tokyo"), AtMostCells(3), fullness=4)),
     ),
+    "marks-in-slots": (
+        *(
+            Query(Counts(SidesInSlots(partition(TimedTree(TREE, HALVES), QUARTERS_ALONE), sides)), Fraction(1, 10))
+            for partition, sides in ((AllSlots, None), (EachSlot, 6))
+        ),
+        ProportionInSlots(TREE, Weekdays("Asia/Tokyo"), OneVote(), marks=("ill", "status=3")),
+        PrivateBoundingBox(ProportionInSlots(HEXAGONS, HALVES, goal=Narrow(Fraction(1, 5)))),
+    ),
     "methods-that-find": (
         TwoStageStatistics(
             CellStatistics(TREE, 3, Always(), ValueEncoding(-5, 5), OwnMeans(7)),
@@ -235,7 +248,7 @@ def test_a_thing_is_written_as_its_golden_file_says(name):
 
 @pytest.mark.parametrize("name", THINGS)
 def test_a_thing_survives_the_wire(name):
-    back = codec.loads(codec.dumps(THINGS[name]), (*METHODS, *OF_VALUES, *KNOWN))
+    back = codec.loads(codec.dumps(THINGS[name]), (*METHODS, *GOALS, *OF_VALUES, *KNOWN))
     assert back == THINGS[name]
     assert codec.digest(back) == codec.digest(THINGS[name])
 

@@ -58,7 +58,15 @@ if TYPE_CHECKING:
     from hazemap.publish import release, run_release, run_stats, stats
     from hazemap.readers.csv_dialect import CsvDialect
     from hazemap.readers.open_table import open_table
-    from hazemap.releases import Estimate, MarkedRelease, Release, Statistics, StudyAnswers, TimedRelease
+    from hazemap.releases import (
+        Estimate,
+        MarkedRelease,
+        MarkedTimedRelease,
+        Release,
+        Statistics,
+        StudyAnswers,
+        TimedRelease,
+    )
     from hazemap.releases import open_release as open  # noqa: A004
     from hazemap.releases.release_series import ReleaseSeries
     from hazemap.spatial.binary_partition import BinaryPartition
@@ -115,6 +123,7 @@ __all__ = [
     "Ledger",
     "LocateBox",
     "MarkedRelease",
+    "MarkedTimedRelease",
     "MemoryTable",
     "NamedMethod",
     "OneVote",
@@ -192,7 +201,15 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "noisy_queries": ("Answer", "Query"),
     "readers.csv_dialect": ("CsvDialect",),
     "readers.open_table": ("open_table",),
-    "releases": ("Estimate", "MarkedRelease", "Release", "Statistics", "StudyAnswers", "TimedRelease"),
+    "releases": (
+        "Estimate",
+        "MarkedRelease",
+        "MarkedTimedRelease",
+        "Release",
+        "Statistics",
+        "StudyAnswers",
+        "TimedRelease",
+    ),
     "releases.release_series": ("ReleaseSeries",),
     "algorithm_session": ("Session", "Unrecorded", "replay", "run", "run_async"),
     "spatial.binary_partition": ("BinaryPartition",),

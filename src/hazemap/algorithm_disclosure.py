@@ -26,6 +26,7 @@ class Learned(Enum):
     GROWTH = "which cells are cut, by a tree that grows wherever noisy numbers are large"
     BINS = "the number of people in every bin that was asked for, and by it which are asked for next"
     NUMBERS = "every number in the cells"
+    SIDES = "every number of those with marks and without, in every cell and slot"
     VALUES = "every number, of people and of values, in every cell and slot"
     REPORTS = "the sum of the reports to every recipe that was asked, bin by bin"
     ONLY_VALUES = "every number that is made of values"

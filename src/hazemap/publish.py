@@ -39,7 +39,8 @@ def release(
     others ("count"). `progress` is told what is being done, and how much of it is done.
 
     With a `mark`, or several, a column of yes or no or "COLUMN=VALUE", those who carry it are counted too, and a
-    `MarkedRelease` says which share of the people that is; cells are cut for a `goal`, "density" or "width:0.2".
+    `MarkedRelease` says which share of the people that is; cells are cut for a `goal`, "density" or "width:0.2". With
+    `slots` there is a map of every slot too (`TimedRelease`), or with marks the shares in it (`MarkedTimedRelease`).
 
     `dialect` says how CSV files are written.
 

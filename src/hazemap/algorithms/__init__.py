@@ -15,6 +15,7 @@ from hazemap.algorithms.partition_selection import PartitionSelection
 from hazemap.algorithms.private_bounding_box import LocateBox, PrivateBoundingBox
 from hazemap.algorithms.private_value_bounds import PrivateValueBounds
 from hazemap.algorithms.proportion import Narrow, Proportion, Significant
+from hazemap.algorithms.proportion_in_slots import ProportionInSlots
 from hazemap.algorithms.published.adaptive_hierarchical_histogram import AdaptiveHierarchicalHistogram
 from hazemap.algorithms.published.emd_pyramid import PublishedPyramid
 from hazemap.algorithms.published.hierarchical_histogram import HB, Geometric, Hierarchical
@@ -33,7 +34,7 @@ from hazemap.algorithms.two_stage_statistics import PrivateBoxStatistics, TwoSta
 
 METHODS: tuple[type, ...] = (
     *dict.fromkeys(type_ for method in BUILT_IN.values() for type_ in method.types),
-    *(BestLevel, LocateBox, PrivateBoundingBox, Proportion, AdaptiveSlots),
+    *(BestLevel, LocateBox, PrivateBoundingBox, Proportion, AdaptiveSlots, ProportionInSlots),
 )
 """Every method of a map that a release may name."""
 
@@ -94,6 +95,7 @@ __all__ = [
     "PrivateValueBounds",
     "Privlet",
     "Proportion",
+    "ProportionInSlots",
     "PublicLocationStatistics",
     "PublishedPyramid",
     "PublishedStatistics",

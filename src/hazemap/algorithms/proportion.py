@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.algorithms.adaptive_tree import coarsest
 from hazemap.algorithms.count_queries import LEAST_NOISE, positions
+from hazemap.arrays import Bools, Floats, Ints
 from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
@@ -75,6 +76,9 @@ class Narrow:
 LOUDEST = 1000
 """Standard deviations that a side may have to stand out by."""
 
+USUAL_GOAL = Significant()
+"""What cells are cut for, unless somebody says otherwise."""
+
 
 @dataclass(frozen=True)
 class Proportion:
@@ -94,7 +98,7 @@ class Proportion:
 
     tree: Tree
     bounding: Bounding = AtMostRows(1)
-    goal: Goal = Significant()
+    goal: Goal = USUAL_GOAL
     first_cells: int = 16
     deciding: tuple[Fraction, ...] = (Fraction(5, 100), Fraction(15, 100))
     marks: tuple[str, ...] = ("mark",)
@@ -124,7 +128,7 @@ class Proportion:
             query = self._about(cells, share)
             found = MarkedCounts.of(query, (yield query), self.known)
             noise = max(prices.stddev(query.encoder, following) / self.bounding.unit, LEAST_NOISE)
-            cells = self._cut(found, noise)
+            cells = cut_for(self.goal, found, noise)
         query = self._about(cells, shares[-1])
         return MarkedCounts.of(query, (yield query), self.known)
 
@@ -132,21 +136,36 @@ class Proportion:
         sides = self.known.sides
         return Query(Counts(AttributeCells(cells, None if sides == YES_OR_NO else sides), self.bounding), share)
 
-    def _cut(self, found: MarkedCounts, noise: float) -> Leaves:
-        """Replace cells by their children for as long as these, alike, would meet the goal for every mark."""
-        tree, done, todo, sides = self.tree, list[Cells](), found.cells.cells, found.sides
-        having = [self.known.having(mark) for mark in self.marks]
-        while len(todo):
-            children = tree.children(todo[tree.level(todo) < tree.depth])
-            holder = positions(tree.parent(children), todo)
-            number = np.bincount(holder, minlength=len(todo))
-            parts = sides / np.maximum(number, 1)
-            cut = number > 0
-            for some in having:
-                spread = (noise * float(some.sum()) ** 0.5, noise * float((~some).sum()) ** 0.5)
-                cut &= self.goal.met(Shares(parts[some].sum(axis=0), parts[~some].sum(axis=0), spread))
-            done.append(todo[~cut])
-            stay = cut[holder]
-            todo, holder = children[stay], holder[stay]
-            sides = parts[:, holder]
-        return Leaves(tree, np.concatenate(done))
+
+def cut_for(goal: Goal, found: MarkedCounts, noise: float, slots: int = 1, most: int | None = None) -> Leaves:
+    """Replace cells by their children for as long as these, alike, would meet the goal for every mark.
+
+    Of several `slots` each is taken to have the same part of a cell's people, and `noise` is that of a count in one of
+    them. There are no more than `most` cells, where that is said: of each level the fullest are cut first.
+    """
+    tree, done, todo, sides = found.cells.tree, list[Cells](), found.cells.cells, found.sides / slots
+    having = [found.marks.having(mark) for mark in found.marks.texts]
+    while len(todo):
+        children = tree.children(todo[tree.level(todo) < tree.depth])
+        holder = positions(tree.parent(children), todo)
+        number = np.bincount(holder, minlength=len(todo))
+        parts = sides / np.maximum(number, 1)
+        cut = number > 0
+        for some in having:
+            spread = (noise * float(some.sum()) ** 0.5, noise * float((~some).sum()) ** 0.5)
+            cut &= goal.met(Shares(parts[some].sum(axis=0), parts[~some].sum(axis=0), spread))
+        if most is not None:
+            cut &= _within(most - sum(map(len, done)) - len(todo), np.where(cut, number - 1, 0), sides.sum(axis=0))
+        done.append(todo[~cut])
+        stay = cut[holder]
+        todo, holder = children[stay], holder[stay]
+        sides = parts[:, holder]
+    return Leaves(tree, np.concatenate(done))
+
+
+def _within(room: int, more: Ints, people: Floats) -> Bools:
+    """Which cells may be cut, the fullest first, where there is room for so many more: each makes `more`."""
+    order = np.argsort(-people, kind="stable")
+    allowed = np.zeros(len(more), dtype=np.bool_)
+    allowed[order[np.cumsum(more[order]) <= room]] = True
+    return allowed

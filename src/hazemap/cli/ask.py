@@ -61,7 +61,8 @@ def ask(
     Statistics of a value (hazemap stats) answer for every timeslot, or for one --slot; and for whole cells: of a box
     or a polygon, for those with at least half of their area inside.
 
-    A map with marks (hazemap release --mark) answers which share of the people carries each mark.
+    A map with marks (hazemap release --mark) answers which share of the people carries each mark; one with time too
+    (--mark and --slots) of all slots together, or of the --slot or slots that you name.
 
     Answers of a study (hazemap study release) are listed, the largest counts of each round first.
     """
@@ -94,8 +95,9 @@ def ask(
     if top is not None:
         _top(shown, top, by, confidence, as_json)
     elif is_kind(release, "MarkedRelease"):
-        where = cell or (region if point is None else release.named_at(*point))
-        shares = release.share(where, mark, confidence)
+        marked: Any = shown
+        where = cell or (region if point is None else marked.named_at(*point))
+        shares = marked.share(where, mark, confidence)
         deliver(shares.to_json(), as_json, str(shares))
     else:
         _of_map(shown, region if cell is None else cell, point, slot is not None, confidence, as_json)
@@ -141,7 +143,7 @@ def _in_slots(release: "Release", file: Path, slot: str | None, histogram: bool)
     """The map, or of one with time that of the slots that are named."""
     from hazemap.releases import is_kind
 
-    timed: Any = release if is_kind(release, "TimedRelease") else None
+    timed: Any = release if is_kind(release, "TimedRelease") or is_kind(release, "MarkedTimedRelease") else None
     if histogram or (slot is not None and timed is None):
         raise InputError(f"{file} is a map, which has no slots and no bins: leave --slot and --histogram out")
     during: Release = timed.during(slot) if timed is not None and slot is not None else release

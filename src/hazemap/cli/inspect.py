@@ -27,7 +27,7 @@ def inspect(
     """Show the privacy statement of a release and a summary of its transcript, after checking every byte."""
     from rich.table import Table
 
-    from hazemap.releases import Release, TimedRelease, check_columns, check_whole, open_release
+    from hazemap.releases import MarkedTimedRelease, Release, TimedRelease, check_columns, check_whole, open_release
     from hazemap.releases.estimates import PeopleOutside
     from hazemap.releases.study_answers import StudyAnswers
 
@@ -52,7 +52,7 @@ def inspect(
         "file": str(file),
         **({"nowhere": left_out["nowhere"]} if left_out else {}),
         "cells": release.ground.places.size,
-        **({"slots": list(release.slots)} if isinstance(release, TimedRelease) else {}),
+        **({"slots": list(release.slots)} if isinstance(release, TimedRelease | MarkedTimedRelease) else {}),
         "statement": release.statement.to_json(),
         "queries": queries,
         "replayed": replay,

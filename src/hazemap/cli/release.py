@@ -36,7 +36,7 @@ def release(
     if schema:
         return print_schema(SCHEMAS["release"])
     from hazemap.publish import run_release
-    from hazemap.releases import MarkedRelease, TimedRelease
+    from hazemap.releases import MarkedRelease, MarkedTimedRelease, TimedRelease
     from hazemap.specs.release_spec import ReleaseSpec
 
     order = specified(ctx, ReleaseSpec, spec, asked)
@@ -49,16 +49,14 @@ def release(
         made = run_release(order, ledger=book, memory_limit=None if memory is None else memory << 20, progress=tell)
     status = book.status(made.statement.dataset, "full")
     assert status is not None  # noqa: S101 - it has just paid
+    cells = made.maps.cells.size if isinstance(made, TimedRelease) else made.cells.size
+    timed = made if isinstance(made, TimedRelease | MarkedTimedRelease) else None
     left = f", which leaves {status.remaining} of its cap, {status.cap}" if status.cap else ""
     deliver(
         facts(made, file, status),
         as_json,
         f"{file}: {made.ground.places.size:,} cells, {made.total()} in all",
-        *(
-            [f"{len(made.slots)} slots, in each {made.maps.cells.size:,} cells"]
-            if isinstance(made, TimedRelease)
-            else []
-        ),
+        *([] if timed is None else [f"{len(timed.slots)} slots, in each {cells:,} cells"]),
         *_where(made),
         *(map(str, made.share().shares) if isinstance(made, MarkedRelease) else ()),
         made.statement.line(),
@@ -97,13 +95,14 @@ def facts(made: "Release", file: Path, status: "LedgerBalance") -> dict[str, Any
     """A release for machines."""
     from dataclasses import asdict
 
-    from hazemap.releases import MarkedRelease, TimedRelease
+    from hazemap.releases import MarkedRelease, MarkedTimedRelease, TimedRelease
 
     left = status.remaining
     return {
         "file": str(file),
         "cells": made.ground.places.size,
         **({"slots": list(made.slots), "slot_cells": made.maps.cells.size} if isinstance(made, TimedRelease) else {}),
+        **({"slots": list(made.slots), "slot_cells": made.cells.size} if isinstance(made, MarkedTimedRelease) else {}),
         "total": asdict(made.total()),
         "nowhere": made.nowhere and asdict(made.nowhere),
         "found_box": found_box(made),

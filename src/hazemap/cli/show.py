@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from hazemap.draw import Beside
-    from hazemap.releases import Release, Statistics, TimedRelease
+    from hazemap.releases import MarkedTimedRelease, Release, Statistics, TimedRelease
     from hazemap.releases.heatmap import Heatmap
     from hazemap.releases.release_difference import ReleaseDifference
     from hazemap.spatial.bounding_box import Box
@@ -119,11 +119,12 @@ def show(
     A map with marks shows the share of each mark, and beside it how wide its interval is.
 
     A map with time is drawn as a small map for every slot, in one scale; or, as .gif or .apng, one slot after another.
+    With marks too, these are of the share of each mark.
 
     Statistics of a value are drawn as a small map for every slot, as the profile of one --cell, or, with a --slot too,
     as the histogram of the value there.
     """
-    from hazemap.releases import MarkedRelease, Statistics, TimedRelease, open_release
+    from hazemap.releases import MarkedRelease, MarkedTimedRelease, Statistics, TimedRelease, open_release
     from hazemap.releases.estimates import PeopleOutside
     from hazemap.releases.study_answers import StudyAnswers
 
@@ -133,6 +134,7 @@ def show(
     if isinstance(release, StudyAnswers):
         raise InputError(f"{file} holds {release.HOLDS}, which are no map: `hazemap ask {file}` lists them")
     if output is not None and output.suffix.lower() == ".html":
+        release, slot, title = _slot_of_page(release, slot, title, since)
         chosen: dict[str, Any] = {"--blur": blur, "--cell": cell, "--slot": slot}
         chosen |= {
             "--no-base": None if base else True,
@@ -148,12 +150,11 @@ def show(
         _page(shown, output, title, seen, as_json, [name for name, value in chosen.items() if value is not None])
         return
     page = _paper(width, size, theme)
-    if beside is not None and (blur or not isinstance(release, MarkedRelease)):
-        why = "a heatmap shows people and no shares" if blur else f"{file} counts no marks"
-        raise InputError(f"{why}: --beside is for maps that `hazemap release --mark` made, without --blur")
+    if beside is not None:
+        _check_beside(release, file, blur, slot)
     release, slot = _in_slots(release, file, slot, goal := output or file.with_suffix(".png"), cell or statistic)
     _fit(file, isinstance(release, Statistics), blur, cell, slot, statistic)
-    if isinstance(release, TimedRelease) and not (blur and _still(goal)):
+    if isinstance(release, TimedRelease | MarkedTimedRelease) and not (blur and _still(goal)):
         _every_slot(release, goal, {"title": title, "outlines": outlines, "base": base, **page}, frame, box, as_json)
         return
     with progress() as tell:
@@ -212,6 +213,28 @@ def _check(frame: str, since: Path | None, output: Path | None) -> None:
         raise InputError(f"--frame is map or people; found {frame!r}")
     if since is not None and (output is None or output.suffix.lower() != ".html"):
         raise InputError("what changed since another release is shown by a page: name an .html with -o")
+
+
+def _check_beside(release: "Release | Statistics", file: Path, blur: float | None, slot: str | None) -> None:
+    """`InputError` where nothing can stand beside a share."""
+    from hazemap.releases import MarkedRelease, MarkedTimedRelease
+
+    if blur or not isinstance(release, MarkedRelease):
+        why = "a heatmap shows people and no shares" if blur else f"{file} counts no marks"
+        raise InputError(f"{why}: --beside is for maps that `hazemap release --mark` made, without --blur")
+    if isinstance(release, MarkedTimedRelease) and slot is None:
+        raise InputError("small maps of every slot have nothing beside them: leave --beside out, or name a --slot")
+
+
+def _slot_of_page(
+    release: "Release | Statistics", slot: str | None, title: str | None, since: Path | None
+) -> "tuple[Release | Statistics, str | None, str | None]":
+    """What a page shows: of marks in slots the slots that are named, which its heading names too."""
+    from hazemap.releases import MarkedTimedRelease
+
+    if slot is None or since is not None or not isinstance(release, MarkedTimedRelease):
+        return release, slot, title
+    return release.during(slot), None, title or f"{release.statement.dataset}, {slot}"
 
 
 def _difference(file: Path, release: "Release | Statistics", since: Path) -> "ReleaseDifference":
@@ -324,20 +347,21 @@ def _in_slots(
     release: "Release | Statistics", file: Path, slot: str | None, goal: Path, of_values: str | None
 ) -> "tuple[Release | Statistics, str | None]":
     """What is drawn: of a map with time the slots that are named, unless it moves; and the slot that is left."""
-    from hazemap.releases import Statistics, TimedRelease
+    from hazemap.releases import MarkedTimedRelease, Statistics, TimedRelease
 
     if isinstance(release, Statistics) or of_values is not None:
         return release, slot
-    timed, moving = isinstance(release, TimedRelease), goal.suffix.lower() in MOVING
-    if not timed and (slot is not None or moving):
+    timed = release if isinstance(release, TimedRelease | MarkedTimedRelease) else None
+    moving = goal.suffix.lower() in MOVING
+    if timed is None and (slot is not None or moving):
         raise InputError(f"{file} is a map, which has no slots: leave --slot out, and name a .png, .svg or .pdf")
     if moving and slot is not None:
         raise InputError("a moving picture shows all slots, one after another: leave --slot out")
-    return (release.during(slot) if isinstance(release, TimedRelease) and slot is not None else release), None
+    return (release if timed is None or slot is None else timed.during(slot)), None
 
 
 def _every_slot(
-    release: "TimedRelease",
+    release: "TimedRelease | MarkedTimedRelease",
     goal: Path,
     look: dict[str, Any],
     frame: str,

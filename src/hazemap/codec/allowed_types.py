@@ -46,6 +46,7 @@ from hazemap.values.cell_slot_counters import CellTimeSlots
 from hazemap.values.cells_in_slots import AllSlots, EachSlot
 from hazemap.values.histogram_bins import FloatGrid, HistogramBins, Log2Bins
 from hazemap.values.rows_with_values import RowsWithValues
+from hazemap.values.sides_in_slots import SidesInSlots
 from hazemap.values.timed_tree import TimedTree
 from hazemap.values.value_encoding import ValueEncoding
 
@@ -66,7 +67,9 @@ TREES: tuple[type, ...] = (
         TimedTree,
     ),
 )
-PARTITIONS: tuple[type, ...] = (Leaves, WholeDomain, AttributeCells, Log2Bins, HistogramBins, AllSlots, EachSlot)
+PARTITIONS: tuple[type, ...] = (
+    *(Leaves, WholeDomain, AttributeCells, Log2Bins, HistogramBins, AllSlots, EachSlot, SidesInSlots),
+)
 ENCODERS: tuple[type, ...] = (
     Counts,
     Concatenation,
@@ -101,6 +104,7 @@ YOUNGER: Mapping[str, frozenset[str]] = {
     "Recipe": frozenset({"randomiser"}),
     "StudySpec": frozenset({"carrier"}),
     "Sides": frozenset({"sides"}),
+    "SidesInSlots": frozenset({"sides"}),
     "Task": frozenset({"randomiser"}),
 }
 """Optional fields, by type, that are left out of texts where they are None: older texts and digests stay."""

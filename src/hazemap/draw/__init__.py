@@ -9,6 +9,7 @@ from hazemap.draw.maps import MapPanel, draw_map, draw_side_by_side
 from hazemap.draw.page_size import PageSize
 from hazemap.draw.share_maps import Beside, draw_shares
 from hazemap.draw.small_maps import draw_small_maps
+from hazemap.draw.small_share_maps import draw_small_shares
 from hazemap.draw.themes import DARK, LIGHT, Theme, theme_named
 from hazemap.draw.viewport import MapExtent
 
@@ -28,6 +29,7 @@ __all__ = [
     "draw_shares",
     "draw_side_by_side",
     "draw_small_maps",
+    "draw_small_shares",
     "encode",
     "save",
     "shown_part",

@@ -1,15 +1,21 @@
 """Moving pictures: a frame for every slot of time, in one scale and one view, as GIF or APNG."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from hazemap.arrays import Floats
 from hazemap.atomic_write import write_whole
 from hazemap.cellmap import CellMap
 from hazemap.draw.figure_layout import SAME_BYTES
 from hazemap.draw.small_maps import draw_small_maps
+from hazemap.draw.small_share_maps import draw_small_shares
 from hazemap.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SUFFIXES = (".gif", ".apng")
 DPI = 100
@@ -25,6 +31,18 @@ def animate(frames: Sequence[tuple[str, CellMap]], path: str | Path, seconds: fl
     Options are those of `draw_small_maps`, whose scale and view are of all frames together. O(frames · cells) time, and
     memory for all frames: 1 MB each of 600 × 600 pixels. The statement is written in every frame.
     """
+    _write(partial(draw_small_maps, frames, **{"width": FRAME, **options}), len(frames), path, seconds)
+
+
+def animate_shares(
+    cellmap: CellMap, frames: Sequence[tuple[str, Floats]], path: str | Path, seconds: float = 0.7, **options: Any
+) -> None:
+    """The same of shares; options are those of `draw_small_shares`."""
+    _write(partial(draw_small_shares, cellmap, frames, **{"width": FRAME, **options}), len(frames), path, seconds)
+
+
+def _write(draw: "Callable[..., Figure]", frames: int, path: str | Path, seconds: float) -> None:
+    """Write so many frames, of which `draw` makes one by its number (`only`)."""
     from matplotlib import rc_context
     from PIL import Image
 
@@ -35,9 +53,9 @@ def animate(frames: Sequence[tuple[str, CellMap]], path: str | Path, seconds: fl
     if not 0.05 <= seconds <= 60:
         raise InputError(f"a frame is shown for 0.05 to 60 seconds; found {seconds:g}")
     pictures = []
-    for number in range(len(frames)):
+    for number in range(frames):
         made = io.BytesIO()
-        figure = draw_small_maps(frames, only=number, dpi=DPI, **{"width": FRAME, **options})
+        figure = draw(only=number, dpi=DPI)
         with rc_context(SAME_BYTES):
             figure.savefig(made, format="png", facecolor=figure.get_facecolor())
         pictures.append(Image.open(made).convert("RGB"))

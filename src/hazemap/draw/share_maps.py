@@ -93,7 +93,7 @@ def draw_shares(
     ground, made = Ground.of(view, outlines, base, theme), layout(view.aspect)
     page = FigureLayout.ruled(made.width + 2 * MARGIN, made.height, title, caption, note, theme=theme, size=size)
     known = np.concatenate([each[np.isfinite(each)] for each in shares.values()])
-    scale = replace(_scale(known), steps=theme.densities[:-1], unknown=theme.unknown)
+    scale = replace(share_scale(known), steps=theme.densities[:-1], unknown=theme.unknown)
     doubt = ValueScale(0.0, WIDEST_INTERVAL, theme.errors, theme.unknown)
     density = replace(DensityScale.of([surface], view), steps=theme.densities)
     for number, ((name, what), spot) in enumerate(zip(panels, made.spots, strict=True)):
@@ -104,14 +104,16 @@ def draw_shares(
             surface.shapes.fill(axes, view, surface.density, density.colours)
             draw_densities(page, left, above, bar, density, counted, ground_unit(cellmap.cells.tree).name)
         elif what == "share":
-            _fill(axes, cellmap, 100 * shares[name], view, scale)
-            unit = _fitting(across, f"{name}, % of {counted}", f"{name}, %", name)
+            fill_shares(axes, cellmap, 100 * shares[name], view, scale)
+            unit = fitting_heading(across, f"{name}, % of {counted}", f"{name}, %", name)
             draw_values(
                 page, left, above, bar, scale, unit, fitting(0.67 * across - 0.32, NOT_KNOWN, "not known"), under
             )
         else:
-            _fill(axes, cellmap, np.minimum(100 * widths[name], WIDEST_INTERVAL), view, doubt)
-            unit = _fitting(across, f"{name}: width of the 95 % interval, points", f"{name}: 95 % interval", name)
+            fill_shares(axes, cellmap, np.minimum(100 * widths[name], WIDEST_INTERVAL), view, doubt)
+            unit = fitting_heading(
+                across, f"{name}: width of the 95 % interval, points", f"{name}: 95 % interval", name
+            )
             draw_values(page, left, above, bar, doubt, unit, more=True)
         ground.draw(axes, 0.6 if what == "share" else 0.35, names=number == 0)
         if number == 0:
@@ -127,7 +129,7 @@ def _rows(aspect: float, panels: int, marks: int, room: Room) -> Layout:
     return grid(panels, aspect, room, left=EDGE, gap=GAP, above=STRIP, below=EDGE, columns=columns, least=LEAST)
 
 
-def _scale(known: Floats) -> ValueScale:
+def share_scale(known: Floats) -> ValueScale:
     """From the least share to the greatest, in per cent, in even steps: at least 5 points, and within 0 … 100."""
     if not known.size:
         return ValueScale(0.0, 100.0)
@@ -136,14 +138,14 @@ def _scale(known: Floats) -> ValueScale:
     return ValueScale(float(low if low < high else max(low - 5, 0)), float(high if low < high else min(low + 5, 100)))
 
 
-def _fitting(across: float, *words: str) -> str:
+def fitting_heading(across: float, *words: str) -> str:
     """The first of some words that fit over a panel this wide; of the last, as many as fit."""
     return next(
         (each for each in words if text_width(each, 8, "bold") <= across), wrapped(words[-1], across, 8, "bold")[0]
     )
 
 
-def _fill(axes: "Axes", cellmap: CellMap, numbers: Floats, view: Viewport, scale: ValueScale) -> None:
+def fill_shares(axes: "Axes", cellmap: CellMap, numbers: Floats, view: Viewport, scale: ValueScale) -> None:
     """Cells without a number first, so that none of them is averaged with one that has one."""
     places, known = cellmap.places, np.isfinite(numbers)
     for some in (places & ~known, places & known):

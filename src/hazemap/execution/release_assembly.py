@@ -15,11 +15,12 @@ from hazemap.cellmap import CellMap
 from hazemap.codec.allowed_types import written_name
 from hazemap.errors import CodecError, HazemapError, InputError
 from hazemap.estimate.marked_counts import MarkedCounts
+from hazemap.estimate.marked_slots import MarkedSlots
 from hazemap.estimate.slot_maps import SlotMaps
 from hazemap.privacy.privacy_unit import Unit
 from hazemap.privacy.statement import Statement
 from hazemap.privacy.statement_facts import Randomness, StatementFacts
-from hazemap.releases import MarkedRelease, Release, Statistics, TimedRelease
+from hazemap.releases import MarkedRelease, MarkedTimedRelease, Release, Statistics, TimedRelease
 from hazemap.remote_url import absolute
 from hazemap.specs.parsing import DistrictFiles, HexagonList, cells_of_values
 from hazemap.specs.release_spec import ReleaseSpec
@@ -49,9 +50,14 @@ def types_of(thing: object) -> set[str]:
 
 
 def released(
-    found: CellMap | MarkedCounts | SlotMaps, stated: Statement, algorithm: object, transcript: Transcript
+    found: CellMap | MarkedCounts | MarkedSlots | SlotMaps,
+    stated: Statement,
+    algorithm: object,
+    transcript: Transcript,
 ) -> Release:
-    """The release of a map; of marked counts, with their marks; of maps of slots, with all of them."""
+    """The release of a map; of marked counts, with their marks; of maps of slots, with all of them; or with both."""
+    if isinstance(found, MarkedSlots):
+        return MarkedTimedRelease(found.total.map, stated, algorithm, transcript, found.total, found)
     if isinstance(found, SlotMaps):
         return TimedRelease(found.total, stated, algorithm, transcript, found)
     if isinstance(found, MarkedCounts):

@@ -201,6 +201,7 @@ def trial_for(spec: ReleaseSpec, people: int) -> SyntheticTable:
     """The made-up city on which a specification is tried; `InputError` for one that cannot be planned."""
     if not FEWEST <= people <= MOST:
         raise InputError(f"a plan needs {FEWEST:,} to {MOST:,} people; found {people:,}")
+    refuse_shares_in_slots(spec)
     if spec.plane is not None:
         raise InputError("a plan is made for a city on the ground: leave the plane out")
     if isinstance(spec.cells, DistrictFiles):
@@ -208,6 +209,12 @@ def trial_for(spec: ReleaseSpec, people: int) -> SyntheticTable:
     if spec.box is None:
         raise InputError("a plan needs a box: declare one, west,south,east,north (--box, box)")
     return _table(spec.cells, spec.box, people)
+
+
+def refuse_shares_in_slots(spec: ReleaseSpec) -> None:
+    """`InputError` for marks in slots: what is expected of a map says nothing of them."""
+    if spec.mark and spec.timeslots.timed:
+        raise InputError("a plan is of maps, not of shares in slots: leave the marks or the slots out")
 
 
 @lru_cache(maxsize=1)

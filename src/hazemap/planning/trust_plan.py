@@ -14,7 +14,7 @@ from hazemap.algorithms import Adaptive
 from hazemap.errors import HazemapError, InputError
 from hazemap.noisy_queries import Trust
 from hazemap.planning.city_in_slots import CityInSlots
-from hazemap.planning.release_plan import FEWEST
+from hazemap.planning.release_plan import FEWEST, refuse_shares_in_slots
 from hazemap.planning.synthetic_city import SyntheticTable
 from hazemap.privacy.budget import ApproxDP, Budget, PureDP
 from hazemap.privacy.random_stream import Stream
@@ -178,6 +178,7 @@ def planned_trusts(spec: ReleaseSpec, people: int, names: tuple[str, ...]) -> tu
         raise InputError("a plan of trust models needs a box, west,south,east,north (--box), and squares or hexagons")
     if spec.plane is not None:
         raise InputError("a plan is made for a city on the ground: leave the plane out")
+    refuse_shares_in_slots(spec)
     trial = SyntheticTable.of(domain(spec.cells, spec.box), spec.box, people)
     return tuple(_tried(name, spec, trial, people) for name in names)
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hazemap.releases.k_median_centres import Centres
     from hazemap.releases.map_release import Release
     from hazemap.releases.marked_release import MarkedRelease
+    from hazemap.releases.marked_timed_release import MarkedTimedRelease
     from hazemap.releases.statistics_release import Statistics
     from hazemap.releases.study_answers import StudyAnswers
     from hazemap.releases.timed_release import TimedRelease
@@ -21,6 +22,7 @@ __all__ = [
     "Centres",
     "Estimate",
     "MarkedRelease",
+    "MarkedTimedRelease",
     "Release",
     "Statistics",
     "StudyAnswers",
@@ -35,6 +37,7 @@ _HOME = {
     "Centres": "k_median_centres",
     "Estimate": "estimates",
     "MarkedRelease": "marked_release",
+    "MarkedTimedRelease": "marked_timed_release",
     "Release": "map_release",
     "Statistics": "statistics_release",
     "StudyAnswers": "study_answers",

@@ -23,6 +23,7 @@ from hazemap.releases.file_metadata import (
     Later,
     MapContents,
     MarkedContents,
+    MarkedSlotsContents,
     StatisticsContents,
     TimedContents,
     UnknownMethod,
@@ -38,10 +39,12 @@ if TYPE_CHECKING:
     from hazemap.releases.page.notebook_frame import PageFrame
     from hazemap.spatial.bounding_box import Box
 
+Contents = MapContents | MarkedContents | MarkedSlotsContents | StatisticsContents | TimedContents
 AnyPath = str | os.PathLike[str]
 _HOMES: dict[type, str] = {
     MapContents: "map_release",
     MarkedContents: "marked_release",
+    MarkedSlotsContents: "marked_timed_release",
     StatisticsContents: "statistics_release",
     TimedContents: "timed_release",
 }
@@ -286,7 +289,7 @@ class BaseRelease(ABC):
             return card(self)
 
 
-def _read(path: Path) -> MapContents | MarkedContents | StatisticsContents | TimedContents:
+def _read(path: Path) -> Contents:
     """A file of any format: its first bytes say which it is."""
     with reading(path), path.open("rb") as file:
         start = file.read(4)

@@ -27,6 +27,7 @@ from hazemap.privacy.statement import Statement
 
 if TYPE_CHECKING:
     from hazemap.estimate.marked_counts import MarkedCounts
+    from hazemap.estimate.marked_slots import MarkedSlots
     from hazemap.estimate.published_values import PublishedValues
     from hazemap.estimate.slot_maps import SlotMaps
     from hazemap.estimate.value_estimates import KnownPeople, Measurements
@@ -93,6 +94,17 @@ class TimedContents(NamedTuple):
     maps: "SlotMaps"
 
 
+class MarkedSlotsContents(NamedTuple):
+    """What a file of a map with marks and time holds: the fields of a `MarkedTimedRelease`."""
+
+    map: CellMap
+    statement: Statement
+    algorithm: object
+    transcript: Transcript
+    counts: "MarkedCounts"
+    by_mark: "MarkedSlots"
+
+
 FORMAT, NEWEST = 1, 2
 """The formats in which this version writes maps (as .tif), and statistics of values; it reads none that are newer."""
 
@@ -110,6 +122,9 @@ OF_MARKS = "marks"
 
 OF_SLOTS, SLOTTED = "slots", 4
 """The kind of a file with a map in slots, and the format in which this version writes one."""
+
+OF_MARKS_IN_SLOTS = "marks in slots"
+"""The kind of a file with a map in slots of which marks are counted too; its format is that of marks."""
 
 LARGEST = 1 << 33
 """No transcript is longer than this many bytes; a damaged length must not fill the memory."""
@@ -170,7 +185,13 @@ def parse_label(path: Path, text: str | bytes) -> dict[str, Any]:
     if label["format"] < 1:
         raise ValueError(f"no format has the number {label['format']}")
     kind = label.get("kind")
-    newest = {None: BY_COLUMN, OF_RECIPES: STUDIES, OF_MARKS: MARKED, OF_SLOTS: SLOTTED}.get(kind, NEWEST)
+    newest = {
+        None: BY_COLUMN,
+        OF_RECIPES: STUDIES,
+        OF_MARKS: MARKED,
+        OF_SLOTS: SLOTTED,
+        OF_MARKS_IN_SLOTS: MARKED,
+    }.get(kind, NEWEST)
     if label["format"] > newest:
         raise FileError(
             f"{path} has format {label['format']}; this hazemap reads formats up to {newest}:"
@@ -209,69 +230,6 @@ def read_later(read: Callable[..., Transcript], path: Path, label: dict[str, Any
 def _read(read: Callable[..., Transcript], path: Path, label: dict[str, Any], *of: Any) -> Transcript:
     with reading(path), understood(path, label):
         return read(*of)
-
-
-def statistics_contents(label: dict[str, Any], packed: str) -> StatisticsContents:
-    """Statistics from the parts of a file whose digest was right: all numbers follow from the transcript."""
-    transcript, statement, value = unpack(packed), Statement.from_json(label["statement"]), str(label["value"])
-    if statement.method.startswith("values of ") and not statement.method.startswith(f"values of {value}, "):
-        raise ValueError("its label names another value than its statement")
-    return StatisticsContents(
-        _measured(transcript),
-        value,
-        tuple(float(rank) for rank in label["ranks"]),
-        statement,
-        method_of(label["method"]),
-        transcript,
-    )
-
-
-def marked_contents(label: dict[str, Any], packed: str) -> MarkedContents:
-    """A map with marks from the parts of a file whose digest was right: all numbers follow from the last answer."""
-    from hazemap.estimate.marked_counts import MarkedCounts
-    from hazemap.values.marks import Marks
-
-    transcript, marks = unpack(packed), Marks.of(*label["marks"])
-    stated, method = Statement.from_json(label["statement"]), method_of(label["method"])
-    if not any(marks.named_by(said) for said in stated.public):
-        raise ValueError("its label names other marks than its statement, or in another order")
-    counts = MarkedCounts.of(*transcript[-1], marks)
-    return MarkedContents(counts.map, stated, method, transcript, counts)
-
-
-def timed_contents(label: dict[str, Any], packed: str) -> TimedContents:
-    """A map with time from the parts of a file whose digest was right: all numbers follow from the transcript."""
-    from hazemap.estimate.slot_maps import read_slots
-
-    transcript, day = unpack(packed), label["day"]
-    if type(day) is not int or not 0 <= day < len(transcript):
-        raise ValueError("no question has the number of the one that names its cells")
-    asked: Any = transcript[day].question
-    cells, slots = asked.encoder.cells.cells, asked.encoder.cells.tree.slots
-    if not isinstance(cells, Leaves):
-        raise FileError("the question that names the cells of this file is not about cells")
-    if label["slots"] != list(slots.names):
-        raise ValueError("its label names other slots than its questions")
-    maps = read_slots(transcript, cells, slots)
-    statement = Statement.from_json(label["statement"])
-    return TimedContents(maps.total, statement, method_of(label["method"]), transcript, maps)
-
-
-def _measured(transcript: Transcript) -> "Measurements | KnownPeople | PublishedValues":
-    """What the last answer says: the question before it names cells, slots and value encoding."""
-    from hazemap.encoders import KnownCountValues, Values
-    from hazemap.estimate.published_values import PublishedValues
-    from hazemap.estimate.value_estimates import KnownPeople, Measurements
-    from hazemap.noisy_queries import Choice, Measure, Query
-
-    question, answer = transcript[-1]
-    if isinstance(question, Measure | Choice):
-        return PublishedValues.of(transcript)
-    if isinstance(question, Query) and isinstance(question.encoder, KnownCountValues):
-        return KnownPeople.of(question.encoder, answer)
-    if not isinstance(question, Query) or not isinstance(question.encoder, Values):
-        raise FileError("the last question of this file is not about values")
-    return Measurements.of(question.encoder, answer)
 
 
 def _reading(label: dict[str, Any]) -> Reading:

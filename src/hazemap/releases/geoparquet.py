@@ -26,25 +26,30 @@ from hazemap.releases.column_digests import (
     texts_of,
 )
 from hazemap.releases.content_digest import Digest
+from hazemap.releases.contents_of_answers import (
+    marked_contents,
+    marked_slots_contents,
+    statistics_contents,
+    timed_contents,
+)
 from hazemap.releases.file_metadata import (
     BY_COLUMN,
     OF_MARKS,
+    OF_MARKS_IN_SLOTS,
     OF_RECIPES,
     OF_SLOTS,
     OF_VALUES,
     MapContents,
     MarkedContents,
+    MarkedSlotsContents,
     StatisticsContents,
     TimedContents,
     describe,
     map_contents,
-    marked_contents,
     pack,
     parse_label,
     read_later,
     reading,
-    statistics_contents,
-    timed_contents,
     tree_of,
     understood,
     unpack,
@@ -62,9 +67,12 @@ if TYPE_CHECKING:
 PIECE = 1 << 25
 """Bytes of one metadata value: readers refuse longer ones (100 MB), so a long transcript is several."""
 
-FROM_ANSWERS: dict[str, Callable[[dict[str, Any], str], MarkedContents | StatisticsContents | TimedContents]] = {
+FromAnswers = MarkedContents | MarkedSlotsContents | StatisticsContents | TimedContents
+
+FROM_ANSWERS: dict[str, Callable[[dict[str, Any], str], FromAnswers]] = {
     OF_VALUES: statistics_contents,
     OF_MARKS: marked_contents,
+    OF_MARKS_IN_SLOTS: marked_slots_contents,
     OF_SLOTS: timed_contents,
 }
 """Kinds of files of which all numbers follow from the stored answers, and how they are read."""
@@ -132,7 +140,7 @@ def parquet_writer(path: Path, schema: "pa.Schema", *, apart: bool = False) -> I
     byte_digest.fill(path)
 
 
-def read(path: Path) -> MapContents | MarkedContents | StatisticsContents | TimedContents:
+def read(path: Path) -> MapContents | FromAnswers:
     """What `write` wrote; `FileError` for any other file, and for a damaged one.
 
     Of a map in the newest format the columns that questions need are read and checked, and the transcript when it is

@@ -17,6 +17,7 @@ from hazemap.noisy_queries import Prices
 from hazemap.releases.base_release import Bands, Rows
 from hazemap.releases.file_metadata import OF_SLOTS, SLOTTED, TimedContents
 from hazemap.releases.map_release import Release
+from hazemap.releases.slot_rows import ALL, numbered, of_each, of_total
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from hazemap.releases.gis.layer_styles import LayerStyle
-
-ALL = "all"
-"""What the column of slots says of a row of the total."""
 
 MOST_FRAMES = 400
 """Slots of a moving picture, at most."""
@@ -54,11 +52,7 @@ class TimedRelease(Release, contents=TimedContents):
 
         `InputError` for what is no slot here.
         """
-        if isinstance(slots, str):
-            words = [slots] if slots in self.slots else slots.split(",")
-            return list(dict.fromkeys(number for word in words for number in self._range(word.strip())))
-        some = [slots] if isinstance(slots, int) else list(slots)
-        return self.maps.numbers([self._one(each) for each in some])
+        return numbered(self.slots, slots)
 
     def during(self, slots: str | int | Iterable[str | int]) -> Release:
         """The map of some slots, named as `numbered` takes them: counts, intervals, pictures and regions of it."""
@@ -83,7 +77,7 @@ class TimedRelease(Release, contents=TimedContents):
     def columns(self, positions: Ints | None = None, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
         """Every place of the total as a row, of the slot `all`; without positions, then those of each slot too."""
         if positions is not None:
-            return _timed(super().columns(positions, confidence), np.full(len(positions), ALL, dtype=object))
+            return of_total(super().columns(positions, confidence))
         first = self.columns(self.ground.places, confidence)
         rest = self._of_slots(np.arange(self.maps.cells.size), confidence)
         return {name: np.concatenate([first[name], rest[name]]) for name in first}
@@ -174,41 +168,10 @@ class TimedRelease(Release, contents=TimedContents):
 
     def _of_slots(self, block: Ints, confidence: float) -> dict[str, NDArray[Any]]:
         """The rows of some of the slots' cells: of each cell, all slots."""
-        tables = [each.columns(block, confidence) for each in self.by_slot]
-        found = {name: np.stack([table[name] for table in tables], axis=1).ravel() for name in tables[0]}
-        return _timed(found, np.tile(np.array(self.slots, dtype=object), len(block)))
-
-    def _range(self, word: str) -> list[int]:
-        """A slot, or those from one to another; names may have dashes of their own."""
-        ends = [(word[:at], word[at + 1 :]) for at, sign in enumerate(word) if sign == "-"]
-        both = [(first.strip(), last.strip()) for first, last in ends]
-        known = next(((first, last) for first, last in both if self._known(first) and self._known(last)), None)
-        if word in self.slots or known is None:
-            return [self._one(word)]
-        begin, end, number = self._one(known[0]), self._one(known[1]), len(self.slots)
-        return [at % number for at in range(begin, end + 1 if begin <= end else end + number + 1)]
-
-    def _known(self, word: str) -> bool:
-        return word in self.slots or (word.isdecimal() and int(word) < len(self.slots))
-
-    def _one(self, word: str | int) -> int:
-        name = str(word).strip()
-        if not self._known(name):
-            some = ", ".join(self.slots[:4]) + (", …" if len(self.slots) > 4 else "")
-            raise InputError(
-                f"this release has no slot {name!r}; it has {len(self.slots)}: {some}, or their numbers from 0 on, "
-                "and ranges such as 7-9"
-            )
-        return self.slots.index(name) if name in self.slots else int(name)
+        return of_each([each.columns(block, confidence) for each in self.by_slot], self.slots)
 
 
 def _names(question: Any, cells: Any) -> bool:
     """Whether a question asks for exactly these cells, over all slots."""
     asked = getattr(getattr(getattr(question, "encoder", None), "cells", None), "cells", None)
     return isinstance(asked, Leaves) and asked.same_cells(cells)
-
-
-def _timed(columns: dict[str, NDArray[Any]], slots: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """The columns with that of slots after the names."""
-    (name, names), *rest = columns.items()
-    return {name: names, "slot": slots, **dict(rest)}

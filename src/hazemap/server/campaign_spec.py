@@ -9,6 +9,7 @@ from hazemap.algorithms import GOALS, METHODS, AdaptiveSlots, LocateBox, Private
 from hazemap.algorithms.plug_ins import plug_in_of, plug_in_type
 from hazemap.algorithms.private_bounding_box import MethodOfBox
 from hazemap.algorithms.proportion import Proportion
+from hazemap.algorithms.proportion_in_slots import MARKS_OR_SLOTS, ProportionInSlots
 from hazemap.cellmap import CellMap
 from hazemap.cells import Tree
 from hazemap.codec import CLOSED_LIST, UNIONS, Limits, loads
@@ -159,6 +160,8 @@ class Campaign:
             )
 
     def _check_slots(self) -> None:
+        if isinstance(self.asking, ProportionInSlots):
+            raise InputError(MARKS_OR_SLOTS)
         if not isinstance(self.asking, AdaptiveSlots):
             return
         if isinstance(self.carrier, ByOneReport):

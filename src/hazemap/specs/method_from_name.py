@@ -12,6 +12,7 @@ from hazemap.algorithms.built_in_methods import BUILT_IN, canonical
 from hazemap.algorithms.named_methods import LEVEL, CellKind, NamedMethod
 from hazemap.algorithms.plug_ins import method_named, plug_in_names
 from hazemap.algorithms.private_bounding_box import MethodOfBox, PrivateBoundingBox, over
+from hazemap.algorithms.proportion_in_slots import MARKS_OR_SLOTS, ProportionInSlots
 from hazemap.cells import MOST_CELLS, Tree
 from hazemap.encoders import Encoder
 from hazemap.errors import InputError
@@ -157,6 +158,8 @@ def among_devices(
             f"{type(inner).__name__} asks what only somebody can answer who sees all rows: choose a method of sums, "
             "such as auto"
         )
+    if isinstance(inner, ProportionInSlots):
+        raise InputError(MARKS_OR_SLOTS)
     if isinstance(inner, AdaptiveSlots):
         if once:
             raise InputError("one report a person holds a path of places, not of times: leave the slots out")

@@ -114,11 +114,10 @@ class ReleaseSpec(Specification):
         if self.known:
             return self.known
         if self.mark:
-            if self.timeslots.timed:
-                raise InputError("marks are not counted in slots: leave the marks or the slots out")
             if self.prior is not None or self.plane is not None:
                 raise InputError("where marks are counted, first cells and plane are the method's own: leave them out")
-            marked = method_of_marks(self.mark, self.goal, self.method, self.cells, self.box, self.bounding)
+            asked = self.mark, self.goal, self.method, self.cells, self.box, self.bounding, self.timeslots
+            marked = method_of_marks(*asked)
             return cast(MethodOfBox | PrivateBoundingBox, marked)
         plane = None if self.plane is None else Plane.parse(self.plane)
         made = method_from_name(self.method, self.cells, self.box, self.bounding, self.budget, plane)

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from hazemap.errors import InputError
-from hazemap.releases import Release, Statistics, TimedRelease, open_release
+from hazemap.releases import MarkedTimedRelease, Release, Statistics, TimedRelease, open_release
 from hazemap.releases.estimates import PeopleOutside
 from hazemap.releases.study_answers import StudyAnswers
 from hazemap.studio.refusals import refused
@@ -46,7 +46,7 @@ def facts(path: Path) -> dict[str, Any]:
         "line": statement.line(),
         "statement": statement.text(),
         "cells": release.ground.places.size,
-        "slots": list(release.slots) if isinstance(release, TimedRelease) else [],
+        "slots": list(release.slots) if isinstance(release, TimedRelease | MarkedTimedRelease) else [],
         "exports": _exports(release, path),
         "total": None,
         "outside": None,
@@ -66,8 +66,11 @@ def picture(path: Path, width: float = 9.0) -> bytes:
 
 
 def page(path: Path) -> bytes:
-    """A release as one page for a browser, which reaches nothing else."""
-    return opened(path).to_html(path.name).encode()
+    """A release as one page for a browser, which reaches nothing else; of marks in slots, that of all slots."""
+    release = opened(path)
+    if isinstance(release, MarkedTimedRelease):
+        return release.during(range(len(release.slots))).to_html(f"{path.name}, all slots together").encode()
+    return release.to_html(path.name).encode()
 
 
 def difference(before: Path, after: Path) -> tuple[bytes, dict[str, int]]:

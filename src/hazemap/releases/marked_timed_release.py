@@ -1,0 +1,175 @@
+"""A published map of which marks are counted too, in every slot of time: how many of those there at 8 are ill."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.arrays import Floats, Ints
+from hazemap.errors import InputError
+from hazemap.estimate.marked_slots import MarkedSlots
+from hazemap.noisy_queries import Prices
+from hazemap.releases.base_release import Bands, BaseRelease, Rows
+from hazemap.releases.file_metadata import MARKED, OF_MARKS_IN_SLOTS, MarkedSlotsContents
+from hazemap.releases.marked_release import MarkedRelease
+from hazemap.releases.slot_rows import ALL, numbered, of_each, of_total
+from hazemap.releases.timed_release import MOST_FRAMES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+    from hazemap.releases.gis.layer_styles import LayerStyle
+
+SHOWN_SLOTS = 24
+"""Slots of which a summary tells the shares, at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class MarkedTimedRelease(MarkedRelease, contents=MarkedSlotsContents):
+    """A map with marks of all slots together; and `during` some slots a map with marks of them, of the same cells.
+
+    All numbers are made from `by_mark`, noisy numbers of each side of each cell in each slot; slots add up to it.
+    """
+
+    by_mark: MarkedSlots
+
+    HOLDS: ClassVar[str] = "a map with marks and time"
+    MADE: ClassVar[str] = "by_mark"
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """The names of the slots, in order."""
+        return self.by_mark.slots.names
+
+    def numbered(self, slots: str | int | Iterable[str | int]) -> list[int]:
+        """Slots by names or numbers, as `TimedRelease.numbered` takes them; `InputError` for what is no slot here."""
+        return numbered(self.slots, slots)
+
+    def during(self, slots: str | int | Iterable[str | int]) -> MarkedRelease:
+        """The map with marks of some slots: counts, shares, intervals and pictures of it."""
+        counts = self.by_mark.during(self.numbered(slots))
+        return MarkedRelease(counts.map, self.statement, self.algorithm, self.transcript, counts)
+
+    @cached_property
+    def by_slot(self) -> tuple[MarkedRelease, ...]:
+        """The map with marks of each slot."""
+        return tuple(self.during(number) for number in range(len(self.slots)))
+
+    @property
+    def told(self) -> int:
+        """How many places are told: the cells of all slots together, and of every slot."""
+        return self.cells.size * (1 + len(self.slots))
+
+    def replay(self, prices: Prices) -> Self:
+        """The same release, made again from its stored answers: see `BaseRelease.replay`."""
+        made = BaseRelease.replay(self, prices)
+        counts = made.by_mark.total
+        return replace(made, map=counts.map, counts=counts)
+
+    def columns(self, positions: Ints | None = None, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
+        """Every cell as a row, of the slot `all`; without positions, then those of each slot too."""
+        places = self.ground.places if positions is None else positions
+        first = of_total(super().columns(places, confidence))
+        if positions is not None:
+            return first
+        rest = self._of_slots(places, confidence)
+        return {name: np.concatenate([first[name], rest[name]]) for name in first}
+
+    def outlines(self) -> NDArray[Any]:
+        """The polygon of each row, in degrees."""
+        shapes = super().outlines()
+        return np.concatenate([shapes, np.repeat(shapes, len(self.slots))])
+
+    def rows(self, most: int) -> Iterator[Rows]:
+        """The table in blocks of about so many rows: those of the total, then those of slots."""
+        yield from super().rows(most)
+        places, each = self.ground.places, max(most // len(self.slots), 1)
+        for start in range(0, len(places), each):
+            block = places[start : start + each]
+            yield Rows(self._of_slots(block, 0.95), self.ground.outlines(block), len(self.slots))
+
+    def label(self) -> dict[str, Any]:
+        """The marks and the slots; all else is in the last answer."""
+        return {"format": MARKED, "kind": OF_MARKS_IN_SLOTS, "marks": list(self.marks), "slots": list(self.slots)}
+
+    def bands(self, column: str | None) -> Bands:
+        """The share of each mark, or another column of shares, in a band for every slot."""
+        tables = [each.bands(column) for each in self.by_slot]
+        several = len(tables[0].names) > 1
+        names = [
+            f"{name} {slot}" if several else slot
+            for slot, table in zip(self.slots, tables, strict=True)
+            for name in table.names
+        ]
+        return Bands(tuple(names), [each for table in tables for each in table.numbers], False, {})
+
+    def layer_styles(self) -> "tuple[LayerStyle, ...]":
+        """The share of each mark and the density of people in all slots together; then the shares in each slot."""
+        from hazemap.releases.gis.layer_styles import for_each_slot
+
+        together = super().layer_styles()
+        total = tuple(style.only(f"{style.name} {ALL}", "slot", ALL) for style in together)
+        by_slot = (each for style in together[: len(self.marks)] for each in for_each_slot(style, self.slots))
+        return (*total, *by_slot)
+
+    def summary(self) -> list[str]:
+        """Statement, total, number of cells, the share of each mark in all slots together and in each."""
+        shown = zip(self.slots[:SHOWN_SLOTS], self.by_slot, strict=False)
+        told = [f"{name}: {share}" for name, made in shown for share in made.share().shares]
+        more = len(self.slots) - SHOWN_SLOTS
+        return [*super().summary(), *told, *([f"… and {more:,} slots more"] if more > 0 else [])]
+
+    def plot(self, **options: Any) -> "Figure":
+        """Small maps of the share of each mark in every slot, in one scale; `during(slot).plot()` draws a slot alone.
+
+        Options are those of `hazemap.draw.draw_small_shares`.
+        """
+        from hazemap.draw import draw_small_shares, shown_part
+        from hazemap.releases.estimates import PeopleOutside
+
+        frame = {name: options[name] for name in ("frame", "box") if name in options}
+        usual = self._look
+        if "note" not in options:
+            usual["note"] = str(PeopleOutside.of(self, shown_part(self.map, **frame)))
+        return draw_small_shares(self.map, self._frames, **{**usual, **options})
+
+    def animate(self, path: "str | Path", seconds: float = 0.7, **options: Any) -> None:
+        """A moving picture, a frame for every mark in every slot, as `.gif` or `.apng`. Options are those of `plot`."""
+        from hazemap.draw.animations import animate_shares
+
+        if len(self.slots) * len(self.marks) > MOST_FRAMES:
+            raise InputError(
+                f"a moving picture has at most {MOST_FRAMES} frames; found {len(self.slots):,} slots of "
+                f"{len(self.marks)} marks"
+            )
+        animate_shares(self.map, self._frames, path, seconds, **{**self._look, **options})
+
+    def page_data(self, title: str | None = None) -> dict[str, Any]:  # noqa: ARG002 - there is no page
+        """`InputError`: a page shows the shares of one slot, or of several together."""
+        raise InputError(
+            "a page shows the shares of some slots together: name them (`hazemap show FILE --slot 8 -o page.html`, "
+            "or during(8).to_html()); a .png, .svg, .pdf, .gif or .apng shows each slot"
+        )
+
+    @cached_property
+    def _frames(self) -> list[tuple[str, Floats]]:
+        """A name and the shares of each picture: of the first mark in every slot, then of the next."""
+        return [
+            (slot if len(self.marks) == 1 else f"{mark}, {slot}", made.known(mark))
+            for mark in self.marks
+            for slot, made in zip(self.slots, self.by_slot, strict=True)
+        ]
+
+    @property
+    def _look(self) -> dict[str, Any]:
+        marks = self.marks[0] if len(self.marks) == 1 else "share of a mark"
+        return {"caption": self.statement.line(), "counted": self.counted, "marks": marks}
+
+    def _of_slots(self, block: Ints, confidence: float) -> dict[str, NDArray[Any]]:
+        """The rows of some cells: of each cell, all slots."""
+        return of_each([each.columns(block, confidence) for each in self.by_slot], self.slots)

@@ -1,0 +1,75 @@
+"""Slots as people name them, and as the rows of a table of all slots together and of each."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.errors import InputError
+
+ALL = "all"
+"""What the column of slots says of a row of the total."""
+
+Table = dict[str, NDArray[Any]]
+
+
+def numbered(names: tuple[str, ...], slots: str | int | Iterable[str | int]) -> list[int]:
+    """Slots by names or numbers; a text may list several, and ranges of them (`8-10,17:00`), over midnight too.
+
+    `InputError` for what is no slot.
+
+    >>> numbered(("night", "day", "evening"), "evening-0"), numbered(("night", "day"), ["day", 0])
+    ([2, 0], [1, 0])
+    """
+    if isinstance(slots, str):
+        words = [slots] if slots in names else slots.split(",")
+        return list(dict.fromkeys(number for word in words for number in _range(names, word.strip())))
+    some = [slots] if isinstance(slots, int) else list(slots)
+    if not some:
+        raise InputError(f"name some of the {len(names)} slots, by names or by numbers from 0 on")
+    return list(dict.fromkeys(_one(names, each) for each in some))
+
+
+def with_slots(columns: Table, slots: NDArray[Any]) -> Table:
+    """The columns with that of slots after the names."""
+    (name, names), *rest = columns.items()
+    return {name: names, "slot": slots, **dict(rest)}
+
+
+def of_total(columns: Table) -> Table:
+    """The rows of all slots together."""
+    return with_slots(columns, np.full(len(next(iter(columns.values()))), ALL, dtype=object))
+
+
+def of_each(tables: Sequence[Table], names: tuple[str, ...]) -> Table:
+    """The rows of each slot, of the same cells in each: those of one cell follow each other."""
+    found = {name: np.stack([table[name] for table in tables], axis=1).ravel() for name in tables[0]}
+    cells = len(next(iter(tables[0].values())))
+    return with_slots(found, np.tile(np.array(names, dtype=object), cells))
+
+
+def _range(names: tuple[str, ...], word: str) -> list[int]:
+    """A slot, or those from one to another; names may have dashes of their own."""
+    ends = [(word[:at], word[at + 1 :]) for at, sign in enumerate(word) if sign == "-"]
+    both = [(first.strip(), last.strip()) for first, last in ends]
+    known = next(((first, last) for first, last in both if _known(names, first) and _known(names, last)), None)
+    if word in names or known is None:
+        return [_one(names, word)]
+    begin, end, number = _one(names, known[0]), _one(names, known[1]), len(names)
+    return [at % number for at in range(begin, end + 1 if begin <= end else end + number + 1)]
+
+
+def _known(names: tuple[str, ...], word: str) -> bool:
+    return word in names or (word.isdecimal() and int(word) < len(names))
+
+
+def _one(names: tuple[str, ...], word: str | int) -> int:
+    name = str(word).strip()
+    if not _known(names, name):
+        some = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
+        raise InputError(
+            f"this release has no slot {name!r}; it has {len(names)}: {some}, or their numbers from 0 on, "
+            "and ranges such as 7-9"
+        )
+    return names.index(name) if name in names else int(name)
