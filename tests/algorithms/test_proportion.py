@@ -106,6 +106,13 @@ def test_the_cells_meet_the_goal_they_were_cut_for(goal):
     assert good[cut].mean() > 0.6  # noise, and parts that are not alike
 
 
+def test_a_goal_that_any_cell_meets_makes_no_more_cells_than_may_be(monkeypatch):
+    monkeypatch.setattr("hazemap.algorithms.proportion.MOST_NUMBERS", 2 * 100)
+    for goal in (Significant(Fraction(0)), Narrow(Fraction(1))):
+        found = run(Proportion(TREE, goal=goal), Curator(table(2_000)), PureDP(1), Unrecorded()).value
+        assert 90 < found.cells.size <= 100 and (found.cells.areas > 0).all()
+
+
 def test_proportions_are_asked_of_devices_as_well():
     cohort = Cohort(people=20_000, shard=1_000, dropout=Fraction(1, 5))
     found = run(Proportion(TREE), SimulatedSecureAggregation(table(), cohort), PureDP(1), Unrecorded()).value

@@ -73,6 +73,9 @@ class Narrow:
         return narrow
 
 
+MOST_NUMBERS = 1 << 22
+"""Cells times sides that a map has at most, whatever the goal: then cells are cut no further."""
+
 LOUDEST = 1000
 """Standard deviations that a side may have to stand out by."""
 
@@ -128,7 +131,7 @@ class Proportion:
             query = self._about(cells, share)
             found = MarkedCounts.of(query, (yield query), self.known)
             noise = max(prices.stddev(query.encoder, following) / self.bounding.unit, LEAST_NOISE)
-            cells = cut_for(self.goal, found, noise)
+            cells = cut_for(self.goal, found, noise, most=MOST_NUMBERS // self.known.sides)
         query = self._about(cells, shares[-1])
         return MarkedCounts.of(query, (yield query), self.known)
 

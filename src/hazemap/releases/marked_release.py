@@ -162,10 +162,11 @@ class MarkedRelease(Release, contents=MarkedContents):
         positions = self.ground.places if positions is None else positions
         columns = super().columns(positions, confidence)
         for mark in self.marks:
-            found = self.counts.shares(mark)
+            every = self.counts.shares(mark)
+            found = replace(every, marked=every.marked[positions], without=every.without[positions])
             numbers = (found.marked, found.values, *found.interval(confidence))
             names = (f"{mark}_{what}" for what in ("count", "share", "low", "high"))
-            columns |= {name: each[positions] for name, each in zip(names, numbers, strict=True)}
+            columns |= dict(zip(names, numbers, strict=True))
         return columns
 
     def label(self) -> dict[str, Any]:

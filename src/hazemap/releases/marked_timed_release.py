@@ -53,7 +53,9 @@ class MarkedTimedRelease(MarkedRelease, contents=MarkedSlotsContents):
     def during(self, slots: str | int | Iterable[str | int]) -> MarkedRelease:
         """The map with marks of some slots: counts, shares, intervals and pictures of it."""
         counts = self.by_mark.during(self.numbered(slots))
-        return MarkedRelease(counts.map, self.statement, self.algorithm, self.transcript, counts)
+        made = MarkedRelease(counts.map, self.statement, self.algorithm, self.transcript, counts)
+        made.__dict__["ground"] = self.ground  # the cells are the same
+        return made
 
     @cached_property
     def by_slot(self) -> tuple[MarkedRelease, ...]:
