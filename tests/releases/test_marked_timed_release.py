@@ -16,6 +16,7 @@ from hazemap.planning.trust_plan import planned_trusts
 from hazemap.privacy.random_stream import Stream
 from hazemap.releases import MarkedRelease, MarkedTimedRelease, Release
 from hazemap.server.campaign_spec import Campaign
+from hazemap.studio import release_views
 from hazemap.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.trust.curator import CentralPrices
 
@@ -24,6 +25,7 @@ from .test_timed_release import relabelled
 BOX = hazemap.Box(13.0, 52.3, 13.8, 52.7)
 WEST = hazemap.Box(13.0, 52.3, 13.4, 52.7)
 THREE, MINUTES = ["a", "b", "c"], "clock:" + ",".join(f"{at // 60}:{at % 60:02}" for at in range(1440))
+PAGE = "<title><!--title--></title><!--summary--><!--release-->"
 YEARS = {"since": "2023-01-01", "until": "2025-01-01"}
 MARKS, SLOTS = ["ill", "status=2"], ("06:00-14:00", "14:00-22:00", "22:00-06:00")
 
@@ -153,16 +155,11 @@ def test_bands_are_of_every_slot_and_styles_too(made):
     assert "22:00-06:00: ill: " in "\n".join(made.summary())
 
 
-def test_it_is_drawn_for_every_slot_in_one_scale(made, tmp_path):
-    figure = made.plot(width=6, title="Who is ill?")
+def test_it_is_drawn_for_every_slot_in_one_scale(made):
+    figure = made.plot(width=6, title="Who is ill?", base=False)
     labels = [axes.get_label() for axes in figure.axes]
     assert {f"{mark}, {slot}" for mark in MARKS for slot in SLOTS} <= set(labels) and "value legend" in labels
     assert encode(figure, ".svg")
-    from PIL import Image
-
-    made.animate(tmp_path / "m.gif", width=5, base=False)
-    with Image.open(tmp_path / "m.gif") as moving:
-        assert moving.n_frames == 6
     with pytest.raises(InputError, match="some slots together"):
         made.page_data()
     assert made.during(1).page_data()["kind"] and "<img" in made._repr_html_()
@@ -175,15 +172,35 @@ def test_commands_answer_of_a_slot(kept, tmp_path, capsys):
         found = json.loads(capsys.readouterr().out)
         assert all(0 <= each["low"] <= each["high"] <= 1 for each in found["shares"])
     assert main(["inspect", str(path), "--replay"]) == 0 and "exactly these numbers" in capsys.readouterr().out
-    for goal, more in (("a.png", []), ("b.png", ["--slot", "1", "--beside", "density"])):
-        assert main(["show", str(path), "-o", str(tmp_path / goal), "--no-base", "--width", "5", *more]) == 0
-    capsys.readouterr()
     for more, why in (
         (["--beside", "density"], "nothing beside them"),
         (["--slot", "9"], "no slot"),
         (["--blur", "100", "-o", str(tmp_path / "c.gif")], "shows cells"),
     ):
         assert main(["show", str(path), *more]) != 0 and why in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_commands_draw_slots_one_or_all_or_one_after_another(kept, tmp_path):
+    from PIL import Image
+
+    for goal, more in (("a.png", []), ("b.png", ["--slot", "1", "--beside", "density"]), ("c.gif", [])):
+        assert main(["show", str(kept[1]), "-o", str(tmp_path / goal), "--no-base", "--width", "5", *more]) == 0
+    with Image.open(tmp_path / "c.gif") as moving:
+        assert moving.n_frames == 6
+
+
+def test_a_page_is_of_the_slots_that_are_named(kept, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("hazemap.releases.page.page_file.template", lambda: PAGE)
+    path, goal = str(kept[1]), tmp_path / "page.html"
+    assert main(["show", path, "-o", str(goal), "--slot", "0-1"]) == 0
+    assert "<title>memory, 0-1</title>" in goal.read_text()
+    goal.unlink()
+    capsys.readouterr()
+    assert main(["show", path, "-o", str(goal)]) != 0 and "some slots together" in capsys.readouterr().err
+    assert not goal.exists()
+    assert b"m.parquet, all slots together</title>" in release_views.page(kept[1])
+    assert release_views.facts(kept[1])["slots"] == list(SLOTS)
 
 
 @pytest.mark.parametrize(

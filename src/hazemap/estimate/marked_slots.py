@@ -79,7 +79,8 @@ class MarkedSlots:
         """The counts in some slots together: O(chosen · sides · cells)."""
         some = self.chosen(chosen)
         noise = {"stddev": self.first.stddev * len(some) ** 0.5, "kurtosis": self.first.kurtosis / len(some)}
-        return replace(self.first, sides=self.numbers[some].sum(axis=0), **noise)
+        numbers = self.numbers if len(some) == len(self.numbers) else self.numbers[some]
+        return replace(self.first, sides=numbers.sum(axis=0), **noise)
 
     def chosen(self, slots: Sequence[int]) -> list[int]:
         """The slots that are named, each once; `InputError` for none, and for others than there are."""
