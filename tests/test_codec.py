@@ -43,6 +43,7 @@ from hazemap.algorithms import (
     UniformGrid,
 )
 from hazemap.algorithms.proportion import Narrow
+from hazemap.cellmap import Reading
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.codec.allowed_types import CLOSED_LIST, written_name
 from hazemap.encoders import (
@@ -166,7 +167,7 @@ THINGS = {
     "query-over-cuts": Query(Counts(Leaves(CUTS, CUTS.ends), AtMostRows(2)), Fraction(1, 7)),
     "baselines": (
         FittedLevel(TREE),
-        *(AdaptiveGrid(TREE, people=1000), BestLevel(TREE, 3), CountMin(TREE, width=50)),
+        *(AdaptiveGrid(TREE, people=1000, reading=Reading.NONNEGATIVE), BestLevel(TREE, 3), CountMin(TREE, width=50)),
         *(Geometric(TREE, 4), Hierarchical(TREE, 5)),
     ),
     "decompositions": (KDTree(TREE), KDTree.uniform(TREE), KDTree.hybrid(TREE, OneVote()), PrivTree(TREE, threshold=5)),
@@ -233,7 +234,7 @@ THINGS = {
     "methods": (
         Flat(TREE, 3),
         FittedLevel(TREE),
-        UniformGrid(TREE),
+        UniformGrid(TREE, reading=Reading.NONNEGATIVE),
         AdaptiveHierarchicalHistogram(TREE),
         LocateBox(),
         PrivateBoundingBox(Adaptive(TREE, **BEFORE)),

@@ -131,7 +131,7 @@ def table_1(repetitions: int) -> Iterator[Row]:
                 light = {
                     "flat, level 7": Flat(tree, 7, ROWS),
                     "adaptive grid": AdaptiveGrid(tree, ROWS, people=setting.people, reading=PUBLISHED),
-                    "uniform grid": UniformGrid(tree, ROWS),
+                    "uniform grid": UniformGrid(tree, ROWS, reading=Reading.NONNEGATIVE),
                     "count-min, then counts (ours)": CountMin(tree, bounding=ROWS),
                     "prefix tree as published": AdaptiveHierarchicalHistogram(
                         tree, ROWS, setting.people, reading=PUBLISHED

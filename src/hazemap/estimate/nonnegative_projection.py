@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from hazemap.arrays import Floats, Ints
 from hazemap.cells import Cells, Leaves
+from hazemap.estimate.grid_groups import groups
 from hazemap.estimate.region_forest import forest
 from hazemap.jit import once_compiled
 
@@ -16,8 +17,12 @@ def nonnegative(cells: Leaves, values: Floats) -> Floats:
     parts of a cell are projected (in L2) on {x ≥ 0, Σ x = the cell's number}, so that what empty places gain is
     taken from their neighbours and from nobody far away. The total stays exactly what it was, so unbiased; so does
     every coarser total, but for those that were negative. A whole domain (or `NOWHERE`) that is not positive keeps its
-    number, shared out by area. O(cells · depth); for a grid O(cells).
+    number, shared out by area. A grid that has nothing between its cells and everything is taken by groups of its cells
+    (`grid_groups`). O(cells · depth); for a grid O(cells).
     """
+    if tree := groups(cells):
+        grouped = tree.grouped(cells)
+        return grouped.back(nonnegative(grouped.cells, values[grouped.order]))
     above = _above_regions(cells) if cells.nested else _above(cells)
     places = above[: cells.size] >= 0
     none_left = values[places].sum() <= 0  # only then is anything shared out by area, which is dear to work out

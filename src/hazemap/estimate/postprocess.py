@@ -28,6 +28,7 @@ from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.errors import InputError
 from hazemap.estimate.empirical_bayes import likely
+from hazemap.estimate.grid_groups import groups
 from hazemap.estimate.nonnegative_projection import nonnegative
 from hazemap.estimate.regular_tree_least_squares import levels
 from hazemap.estimate.shrinkage import drawn_together, shrunk
@@ -35,6 +36,10 @@ from hazemap.estimate.transcript_measurements import measurements, with_sampling
 from hazemap.estimate.tree_least_squares import Measurement, consistent
 from hazemap.noisy_queries import Answer, Question
 from hazemap.spatial.whole_domain import WholeDomain
+
+MOST_LIKELY = 1 << 21
+"""Cells of a grid of rectangles, of which most are empty where it is this fine: more are shown by the nearest map
+without minus signs, which takes a tenth of the memory. Trees that are cut where people are have their own bounds."""
 
 
 def read(transcript: Iterable[tuple[Question, Answer]], cells: Leaves, reading: Reading) -> CellMap:
@@ -45,8 +50,10 @@ def read(transcript: Iterable[tuple[Question, Answer]], cells: Leaves, reading: 
     if reading is Reading.UNBIASED:
         return plain
     total = float(plain.unbiased[plain.places].sum())
+    if reading is Reading.LIKELY and cells.size > MOST_LIKELY and groups(cells):
+        reading = Reading.NONNEGATIVE
     if reading is Reading.LIKELY and total > 0 and not cells.nested:
-        return replace(plain, values=likely(_weighed(asked, cells, total), cells, total), reading=reading)
+        return replace(plain, values=_likely(_weighed(asked, cells, total), cells, total), reading=reading)
     guess = plain.values
     shrinks = reading is not Reading.NONNEGATIVE
     if shrinks or len(asked) > len(fixed) or any(part.sample is not None for part in asked):
@@ -88,6 +95,14 @@ def _some(part: Measurement, cells: Leaves, own: NDArray[np.bool_]) -> Measureme
     """The measurements of some of its cells."""
     leaves = cells if own.all() else Leaves(cells.tree, cells.cells[own])
     return part._replace(cells=leaves, numbers=part.numbers[own], variances=part.variances[own])
+
+
+def _likely(asked: list[Measurement], cells: Leaves, total: float) -> NDArray[np.float64]:
+    """The most plausible map; of a grid by the groups of its cells."""
+    if not (tree := groups(cells)):
+        return likely(asked, cells, total)
+    grouped = tree.grouped(cells)
+    return grouped.back(likely([tree.measured(part) for part in asked], grouped.cells, total))
 
 
 def _guessed(asked: list[Measurement], cells: Leaves, total: float, shrinks: bool) -> NDArray[np.float64]:

@@ -30,8 +30,9 @@ class AdaptiveGrid(DisclosesPeople):
     says which square is cut, and no cell is finer than its base cells.
 
     The published estimate is the weighted average of a block and its parts, with what is missing shared out evenly:
-    exact least squares for two levels. It is the best guess with `Reading.UNBIASED`. As the noise of a block decides
-    how it is cut, numbers with intervals come from the parts alone.
+    exact least squares for two levels. It is the best guess with `Reading.UNBIASED`; other readings go by
+    groups of cells (`estimate.grid_groups`). As the noise of a block decides how it is cut, numbers with intervals come
+    from the parts alone.
 
     >>> from hazemap.spatial.quadtree import Quadtree
     >>> AdaptiveGrid(Quadtree.world(depth=10)).blocks
@@ -44,7 +45,7 @@ class AdaptiveGrid(DisclosesPeople):
     share_of_number: Fraction = Fraction(1, 50)
     blocks: Fraction = Fraction(1, 2)
     people_a_cell: int = 10
-    reading: Reading = Reading.NONNEGATIVE
+    reading: Reading = Reading.LIKELY
 
     def __post_init__(self) -> None:
         if not 0 < self.blocks < 1 or self.people_a_cell < 1:
@@ -101,7 +102,8 @@ class UniformGrid:
 
     For any noise, ε is read as √2/σ, what it is for Laplace noise of standard deviation σ. The grid is a real one, not
     a level of the quadtree (`FittedLevel` is): `tree` says which square is cut, and no cell is finer than its base
-    cells.
+    cells. The published estimate is the noisy grid, `Reading.UNBIASED`; other readings go by groups of its cells
+    (`estimate.grid_groups`).
 
     >>> from hazemap.spatial.quadtree import Quadtree
     >>> UniformGrid(Quadtree.world(depth=8)).people_a_cell
@@ -112,7 +114,7 @@ class UniformGrid:
     bounding: Bounding = AtMostRows(1)
     share_of_number: Fraction = Fraction(1, 50)
     people_a_cell: int = 10
-    reading: Reading = Reading.NONNEGATIVE
+    reading: Reading = Reading.LIKELY
     disclosure: ClassVar[Disclosure] = counted(Learned.PEOPLE, Learned.FINENESS)
 
     def __post_init__(self) -> None:
