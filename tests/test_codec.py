@@ -110,6 +110,14 @@ BEFORE = {
     "smooth": None,
     "sizing": None,
     "even": None,
+    "first_fullness": None,
+    "total_within": None,
+}
+OF_EVEN_MAPS = {
+    "deciding": (Fraction(15, 1000), Fraction(4, 100), Fraction(16, 100)),
+    "fullness": (20, 6, 16),
+    "first_fullness": None,
+    "total_within": None,
 }
 WITH_ITS_TOTAL = {
     **BEFORE,
@@ -151,8 +159,11 @@ THINGS = {
     "budgets": (PureDP("0.1"), ZCDP("0.5"), ApproxDP(1, "1e-6")),
     "adaptive": Adaptive(TREE, OneVote(), prior=Leaves(TREE, TREE.children(TREE.root)), **BEFORE),
     "adaptive-with-its-total": Adaptive(TREE, OneVote(), **WITH_ITS_TOTAL),
-    "adaptive-that-skips-a-round": Adaptive(TREE, OneVote(), smooth=Fraction(3, 10), even=None),
-    "adaptive-of-even-maps": Adaptive(TREE, OneVote()),
+    "adaptive-that-skips-a-round": Adaptive(
+        TREE, OneVote(), smooth=Fraction(3, 10), **(OF_EVEN_MAPS | {"even": None})
+    ),
+    "adaptive-of-even-maps": Adaptive(TREE, OneVote(), **OF_EVEN_MAPS),
+    "adaptive-of-few-rounds": Adaptive(TREE, OneVote()),
     "query-of-a-sketch": Query(
         Concatenation((COUNTS, CountMinSketch(TREE, 5, width=100, rows=3, bounding=OneVote(), key=7)), (1, 1)),
         Fraction(1, 2),

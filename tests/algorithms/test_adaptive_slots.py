@@ -90,7 +90,7 @@ def test_the_first_grid_is_as_fine_as_there_are_people(commuters):
     assert asked(AdaptiveSlots(SQUARES, HOURS, most_numbers=5_000), commuters).transcript[0].question.size == 64
 
 
-@pytest.mark.parametrize(("epsilon", "rounds"), [("0.05", 1), ("10", 3)])
+@pytest.mark.parametrize(("epsilon", "rounds"), [("0.01", 1), ("10", 3)])
 def test_rounds_that_could_tell_nothing_of_the_first_grid_are_left_out(commuters, epsilon, rounds):
     """What they would cost counts the cells; where there are people enough, every round is asked."""
     method = AdaptiveSlots(SQUARES, HOURS)

@@ -169,7 +169,8 @@ def test_a_pyramid_spends_what_there_is_with_any_gamma():
 
 def test_parameters_are_kept_where_devices_answer():
     ours = among_devices(made("auto"), 5_000)
-    told = among_devices(made("auto:fullness=9/9/9"), 5_000, text="auto:fullness=9/9/9")
+    text = "auto:shares=0.04/0.08/0.16,fullness=9/9/9"
+    told = among_devices(made(text), 5_000, text=text)
     assert (told.fullness, told.deciding, told.most_numbers) == ((9, 9, 9), ours.deciding, 5_000)
     spec = ReleaseSpec.of(epsilon=1, box=BOX, method="auto:first=100", outside="drop", dataset="x")
     campaign = Campaign.of(spec, most_numbers=20_000, name="a", purpose="b", cohort=Cohort(500, 500))

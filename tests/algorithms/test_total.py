@@ -60,6 +60,7 @@ def test_without_a_share_of_its_own_the_total_is_not_known_so_well():
         TREE,
         first_cells=256,
         deciding=tuple(Fraction(k, 100) for k in (2, 5, 10)),
+        fullness=(20, 6, 16),
         coarser=((2, Fraction(8, 100)), (4, Fraction(2, 100))),
     )
     made = released(before, 1)
@@ -95,8 +96,18 @@ def test_nobody_pays_more_for_everything_than_for_the_roots():
     assert made.transcript[-1].answer.stddev[0] == pytest.approx(2**0.5 * 2 / 0.095, rel=0.01)
 
 
-@pytest.mark.parametrize("epsilon", ["0.1", "3"])
-def test_the_standard_error_of_the_total_goes_with_the_budget_alone(epsilon):
+@pytest.mark.parametrize("epsilon", ["0.1", "3", "40"])
+def test_the_total_errs_by_no_more_than_the_budget_allows_or_one_in_a_hundred_people(epsilon):
     trust = Curator(open_table(few_people(), person="user"), Stream.fixed(b"any budget"))
-    made = run(replace(Adaptive(TREE)), trust, PureDP(epsilon), Unrecorded()).value
-    assert made.noise.of(made.places.astype(float)).stddev <= 15 / float(epsilon)
+    made = run(Adaptive(TREE), trust, PureDP(epsilon), Unrecorded()).value
+    assert made.noise.of(made.places.astype(float)).stddev <= max(15 / float(epsilon), PEOPLE / 100)
+
+
+def test_what_the_total_of_many_people_does_not_need_counts_cells():
+    for epsilon, share in (("1", Fraction(95, 1000)), ("40", Fraction(20, 1000))):
+        trust = Curator(open_table(few_people(), person="user"), Stream.fixed(b"many"))
+        made = run(Adaptive(TREE), trust, PureDP(epsilon), Unrecorded())
+        shares = [exchange.question.share for exchange in made.transcript]
+        assert shares[-1] == share and sum(shares) == 1
+        always = run(Adaptive(TREE, total_within=None), trust, PureDP(epsilon), Unrecorded())
+        assert always.transcript[-1].question.share == Fraction(95, 1000)

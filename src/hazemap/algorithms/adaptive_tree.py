@@ -40,14 +40,16 @@ class Adaptive:
     map: where neighbours tell little about each other, smaller cells show more (`contrast`; `estimate.roughness`).
 
     Counting: ask the cells, then coarser cells made of them (`coarser`: how many levels up, with which share), which
-    are known better together than one by one. Usually that is everything alone, with 9.5 % of the budget: so the total
-    of one row a person is known to ± 15 people at ε = 1, however many cells there are. The cells are fixed by then, so
-    these answers give unbiased numbers and intervals for every union of cells, by exact least squares
+    are known better together than one by one. Usually that is everything alone, with at most 9.5 % of the budget: so
+    the total of one row a person is known to ± 15 people at ε = 1, however many cells there are, or to
+    `total_within` of the people (1 %) if that is more; the cells get what is left of its share. The cells are fixed by
+    then, so these answers give unbiased numbers and intervals for every union of cells, by exact least squares
     (`estimate.postprocess`); the picture may use all rounds. The parameters were chosen on public maps
     (docs/concepts/adaptive.md).
 
     The first grid is the coarsest level with `first_cells` cells, or with fewer (`FEWEST` at least) where few people
-    are: `sizing` is the share that counts them for that. `prior` replaces it by any disjoint cells: last year's map, or
+    are, so that its cells hold `first_fullness` standard errors of the last round at most: `sizing` is the share that
+    counts them for that, and for the share of the total. `prior` replaces it by any disjoint cells: last year's map, or
     one of the buildings.
 
     A map that is below `even` in roughness, over all cells that stand out of the noise, needs no last deciding round:
@@ -67,14 +69,14 @@ class Adaptive:
     >>> from hazemap.spatial.quadtree import Quadtree
     >>> tree = Quadtree.world(depth=10)
     >>> Adaptive(tree).share, Adaptive.for_devices(tree, most_numbers=1_300).share
-    (Fraction(137, 200), Fraction(67, 100))
+    (Fraction(3, 5), Fraction(67, 100))
     """
 
     tree: Tree
     bounding: Bounding = AtMostRows(1)
     first_cells: int = 256
-    deciding: tuple[Fraction, ...] = (Fraction(15, 1000), Fraction(4, 100), Fraction(16, 100))
-    fullness: tuple[int, ...] = (20, 6, 16)
+    deciding: tuple[Fraction, ...] = (Fraction(8, 100), Fraction(22, 100))
+    fullness: tuple[int, ...] = (5, 16)
     coarser: tuple[tuple[int, Fraction], ...] = ((TO_THE_TOP, Fraction(95, 1000)),)
     prior: Leaves | None = None
     reading: Reading = Reading.LIKELY
@@ -85,6 +87,8 @@ class Adaptive:
     sizing: Fraction | None = Fraction(5, 1000)
     telling: Fraction | None = None
     even: Fraction | None = Fraction(43, 100)
+    first_fullness: int | None = 24
+    total_within: Fraction | None = Fraction(1, 100)
 
     FROM_MAP: ClassVar[dict[str, Any]] = {"deciding": (), "fullness": ()}
     FROM_LIST: ClassVar[dict[str, Any]] = {"deciding": (Fraction(20, 100),), "fullness": (6,)}
@@ -106,7 +110,7 @@ class Adaptive:
         shares, coarser = (Fraction(4, 100), Fraction(8, 100), Fraction(16, 100)), ((2, Fraction(5, 100)),)
         return cls(
             *(tree, bounding, 64, shares, (4, 4, 4), coarser, prior, Reading.SHRUNK, most_numbers),
-            *(None, None, None, None, None, None),
+            *(None, None, None, None, None, None, None, None),
         )
 
     @classmethod
@@ -155,6 +159,10 @@ class Adaptive:
             raise InputError("`telling` is a number of standard errors, 0 or more, or None")
         if self.even is not None and self.even < 0:
             raise InputError("`even` is a roughness, 0 or more, or None")
+        if self.first_fullness is not None and self.first_fullness < 1:
+            raise InputError("`first_fullness` is a number of standard errors, 1 or more, or None")
+        if self.total_within is not None and not 0 < self.total_within < 1:
+            raise InputError("`total_within` is a part of the people, above 0 and below 1, or None")
         if self.descent is not None and self.descent < 1:
             raise InputError("a `descent` goes down 1 level a round or more, or is None")
         if self.prior and (self.prior.tree != self.tree or self.prior.nested):
@@ -195,7 +203,10 @@ class Adaptive:
             first = coarsest(self.tree, wanted)
         cells = with_nowhere(first, self.bounding)
         left = self._checked(cells) - len(transcript)
-        older, shares, even = np.zeros(0, dtype=np.uint64), self._telling(cells, people, prices), False
+        coarser = self._coarser(people, prices)
+        shares = self._telling(cells, people, prices)
+        shares[-1] += sum((share for _, share in self.coarser), Fraction(0)) - sum(share for _, share in coarser)
+        older, even = np.zeros(0, dtype=np.uint64), False
         vague = VAGUE if len(shares) == 2 < len(self.deciding) + 1 else 1.0
         while len(shares) > 1:
             query = Query(Counts(cells, self.bounding), shares.pop(0))
@@ -203,9 +214,10 @@ class Adaptive:
             left -= cells.size
             asked = measurements(transcript, cells)
             if len(shares) == 2 and len(self.deciding) > 1:
-                even = self._is_even(asked, cells, prices)
-                if even or self._is_smooth(asked, cells, prices):
-                    shares = [sum(shares, Fraction(0))]
+                rest = sum(shares, Fraction(0))
+                even = self._is_even(asked, cells, prices, rest)
+                if even or self._is_smooth(asked, cells, prices, rest):
+                    shares = [rest]
             noise = prices.stddev(query.encoder, shares[0]) / self.bounding.unit
             later = len(shares) - 1
             fullness = self.fullness[-1 - later] if later else self._last(asked, cells, noise, even) * vague
@@ -215,7 +227,7 @@ class Adaptive:
             known = consistent(asked, cells)
             numbers = bordering(asked, known) if even else known.numbers
             cells = self._cut(known, max(fullness * noise, 1.0), left, later, limit, numbers)
-        for levels, share in ((0, shares[0]), *self.coarser):
+        for levels, share in ((0, shares[0]), *coarser):
             query = Query(Counts(self._above(cells, levels), self.bounding), share)
             transcript.append((query, (yield query)))
         return read(transcript, cells, self.reading)
@@ -227,7 +239,28 @@ class Adaptive:
     def _as_many(self, people: float, prices: Prices) -> int:
         """Cells of the first grid for so many people: fewer where the last answers could not tell its cells apart."""
         noise = prices.stddev(Counts(WholeDomain(self.tree), self.bounding), self.share) / self.bounding.unit
-        return round(min(max(people / (EACH * max(noise, 1e-9)), min(FEWEST, self.first_cells)), self.first_cells))
+        full = (self.first_fullness or FULL_BEFORE) * max(noise, 1e-9)
+        return round(min(max(people / full, min(FEWEST, self.first_cells)), self.first_cells))
+
+    def _coarser(self, people: float, prices: Prices) -> list[tuple[int, Fraction]]:
+        """Coarser cells and their shares: that of everything is as small as `total_within` of the people allows.
+
+        Of the people less three standard errors of how they were counted, so that it is never too small by chance.
+        """
+        if self.total_within is None or self._sizing is None:
+            return list(self.coarser)
+
+        def error(share: Fraction) -> float:
+            return prices.stddev(everything, share) / self.bounding.unit
+
+        everything = Counts(WholeDomain(self.tree), self.bounding)
+        enough = float(self.total_within) * (people - 3 * error(self._sizing))
+        return [
+            (levels, next((less for less in TOTALS if less < share and error(less) <= enough), share))
+            if levels >= self.tree.depth
+            else (levels, share)
+            for levels, share in self.coarser
+        ]
 
     def _telling(self, first: Leaves, people: float, prices: Prices) -> list[Fraction]:
         """The shares of the deciding rounds that can tell these cells apart, and of the last, and of the cells."""
@@ -236,29 +269,25 @@ class Adaptive:
         left_out = sum(mean < float(self.telling or 0) * each for each in noise)
         return [*shares[left_out:], self.share + sum(shares[:left_out], Fraction(0))]
 
-    def _is_smooth(self, asked: list[Measurement], cells: Leaves, prices: Prices) -> bool:
+    def _is_smooth(self, asked: list[Measurement], cells: Leaves, prices: Prices, rest: Fraction) -> bool:
         """Whether the map looks smooth in all answers so far, for cells as small as all that is left could count.
 
         Then the last deciding round would show little, and the cells can use its share.
         """
         if self.smooth is None:
             return False
-        noise = self._noise_of_rest(cells, prices)
+        noise = prices.stddev(Counts(cells, self.bounding), rest) / self.bounding.unit
         return roughness(asked, cells, CLEAR[0] * noise, CLEAR[1] * noise) < self.smooth
 
-    def _is_even(self, asked: list[Measurement], cells: Leaves, prices: Prices) -> bool:
+    def _is_even(self, asked: list[Measurement], cells: Leaves, prices: Prices, rest: Fraction) -> bool:
         """Whether parts of all cells that stand out of the noise differ little from what is around them.
 
         On maps with borders the small ones alone differ much, though all that is in between is even.
         """
         if self.even is None:
             return False
-        return roughness(asked, cells, CLEAR[0] * self._noise_of_rest(cells, prices), inf) < self.even
-
-    def _noise_of_rest(self, cells: Leaves, prices: Prices) -> float:
-        """Standard error of these cells' numbers for all that is left when a single deciding round is."""
-        rest = self.deciding[-1] + self.share
-        return prices.stddev(Counts(cells, self.bounding), rest) / self.bounding.unit
+        noise = prices.stddev(Counts(cells, self.bounding), rest) / self.bounding.unit
+        return roughness(asked, cells, CLEAR[0] * noise, inf) < self.even
 
     def _last(self, asked: list[Measurement], cells: Leaves, noise: float, even: bool) -> float:
         """How full the last cells are, in standard errors: `contrast` by the roughness of cells well above the noise.
@@ -331,9 +360,14 @@ BESIDE, AT_MOST = 1.5, 4
 """How much denser than a cell one beside it has to be to count, and how many times a cell's own people at most."""
 
 
-FEWEST, EACH = 16, 6
-"""The first grid has so many cells at least, unless it was to have fewer, and people enough for `EACH` standard errors
-in each cell of the level above."""
+FEWEST = 16
+"""The first grid has so many cells at least, unless it was to have fewer."""
+
+FULL_BEFORE = 6
+"""How full first cells may be without `first_fullness`, as in earlier versions."""
+
+TOTALS = tuple(Fraction(share, 1000) for share in (20, 30, 40, 50, 60, 80))
+"""Shares that everything may have instead of its own, the smallest that is enough."""
 
 VAGUE = 4 / 3
 """Cells are so much fuller where the other deciding rounds could tell nothing: then the last one knew little too."""

@@ -87,7 +87,7 @@ BUILT_IN: dict[str, NamedMethod] = {
             "auto",
             Adaptive,
             cells=EVERYWHERE,
-            what="small cells where many people are: decides with 6 or 22 % of the budget and counts with the rest",
+            what="small cells where many people are: decides with 8 or 30 % of the budget and counts with the rest",
             paper="ours; after " + BAGDASARYAN,
             settings=(
                 Setting("first", "first_cells", "cells of the first grid, if people are many", 1, 1 << 16),
@@ -118,6 +118,17 @@ BUILT_IN: dict[str, NamedMethod] = {
                 ),
                 Setting(
                     *("sizing", "sizing", "part of the budget that counts people for the first grid"),
+                    *(SMALL, Fraction(9, 10)),
+                    part=True,
+                    none="none",
+                ),
+                Setting(
+                    *("first-fullness", "first_fullness", "standard errors that a cell of the first grid holds, at most"),
+                    *(1, 10**6),
+                    none="none",
+                ),
+                Setting(
+                    *("total", "total_within", "part of the people that the total may err by, so that cells get more"),
                     *(SMALL, Fraction(9, 10)),
                     part=True,
                     none="none",

@@ -326,6 +326,55 @@ def _homesteads(stream: Stream) -> Floats:
     homes = _at(_anywhere(stream, number), -np.log(uniform(stream, number) + 1e-12))
     return np.asarray(0.7 * homes / homes.sum() + 0.3 * _bell(0.63, 0.34, 0.02))
 
+def _delta(stream: Stream) -> Floats:
+    """A fan of land that widens to the sea, cut into strips by arms of a river, and fullest where they part."""
+    away, angle = _distance(0.12, 0.5), np.arctan2(COLUMN - 0.5, ROW - 0.12)
+    full = np.exp(normal(stream, 9))
+    strip = np.clip(((angle + 0.9) / 0.2).astype(np.int64), 0, 8)
+    water = np.abs(np.mod((angle + 0.9) / 0.2 + 0.5, 1) - 0.5) < 0.08
+    land = (abs(angle) < 0.9) & (away < 0.8) & ~water
+    return np.asarray(np.where(land, full[strip] * np.exp(-away / 0.35), 0.0))
+
+
+def _suburb(stream: Stream) -> Floats:
+    """A hundred and twenty closes of equal size, each a round cluster, on a grid that chance has moved."""
+    moved = uniform(stream, 240).reshape(120, 2)
+    where = ((k // 12 + 0.25 + 0.5 * moved[k, 0], k % 12 + 0.25 + 0.5 * moved[k, 1]) for k in range(120))
+    return sum((_bell(0.05 + 0.09 * row, 0.02 + 0.08 * column, 0.011) for row, column in where), np.zeros((SIDE, SIDE)))
+
+
+def _frontier(stream: Stream) -> Floats:
+    """Two countries with a winding border, one six times as full, and a town on either side of a bridge."""
+    waves = 0.06 * np.sin(9 * COLUMN + 6 * uniform(stream, 1)[0]) + 0.03 * np.sin(23 * COLUMN)
+    land = np.where(ROW < 0.55 + waves, 6.0, 1.0)
+    return np.asarray(land / land.sum() + 0.25 * (_bell(0.5, 0.66, 0.018) + 0.5 * _bell(0.63, 0.66, 0.012)))
+
+
+def _hedgerows(stream: Stream) -> Floats:
+    """Along the borders of ninety fields, and few people in them."""
+    where = uniform(stream, 180).reshape(90, 2)
+    nearest = np.sort([_distance(row, column) for row, column in where], axis=0)[:2]
+    return np.asarray(0.05 + np.exp(-(((nearest[1] - nearest[0]) / 0.008) ** 2)))
+
+
+def _camps(stream: Stream) -> Floats:
+    """Fourteen round camps in empty country, of three sizes and equally dense."""
+    where = uniform(stream, 28).reshape(14, 2)
+    camps = (_distance(row, column) < 0.01 * (1 + k % 3) for k, (row, column) in enumerate(where))
+    return sum((np.where(camp, 1.0, 0.0) for camp in camps), np.zeros((SIDE, SIDE)))
+
+
+def _clusters(stream: Stream) -> Floats:
+    """Eight regions, each of twelve towns, each of eight quarters, all with numbers of their own."""
+    density = np.zeros((SIDE, SIDE))
+    for row, column in 0.12 + 0.76 * uniform(stream, 16).reshape(8, 2):
+        for north, east, size in zip(*normal(stream, 36).reshape(3, 12), strict=True):
+            for up, right, full in zip(*normal(stream, 24).reshape(3, 8), strict=True):
+                place = (row + 0.07 * north + 0.012 * up, column + 0.07 * east + 0.012 * right)
+                density += np.exp(size + full) * _bell(*place, 0.003)
+    return density
+
+
 
 FAMILIES = {
     family.name: family
@@ -365,6 +414,12 @@ FAMILIES = {
         MapFamily("allotments", "irregular rectangles by Pareto's law", 300_000, _allotments),
         MapFamily("homesteads", "single homes and a small town", 25_000, _homesteads),
         MapFamily("pond", "spread evenly inside an ellipse", 30_000, _pond),
+        MapFamily("delta", "a fan of land between the arms of a river", 90_000, _delta),
+        MapFamily("suburb", "a hundred and twenty round closes", 40_000, _suburb),
+        MapFamily("frontier", "two countries and a town on their border", 150_000, _frontier),
+        MapFamily("hedgerows", "along the borders of fields", 70_000, _hedgerows),
+        MapFamily("camps", "fourteen round camps in empty country", 15_000, _camps),
+        MapFamily("clusters", "quarters of towns of regions", 350_000, _clusters),
     )
 }
 """Every family by its name."""
