@@ -133,3 +133,27 @@ def test_comparisons_of_nonsense_are_refused(wrong, words, hazemap):
     done = hazemap("compare", *wrong)
     assert (done.code, done.out) == (2, "")
     assert words in done.err
+
+
+def test_any_comparison_can_be_measured_beside_what_is_done_today(here, hazemap, small, tmp_path):
+    words = (
+        "--baseline",
+        "k-anonymity:5",
+        "--map",
+        "one=one.npy",
+        "--method",
+        "flat:3",
+        "-e",
+        "1",
+        "--repetitions",
+        "1",
+    )
+    done = hazemap("compare", "quick", *words, "-o", "out")
+    assert done.code == 0, done.err
+    page = " ".join((tmp_path / "out" / "page.html").read_text().split())
+    for said in (
+        "<b>k-anonymity:5</b> on one",
+        "These methods: flat:3, k-anonymity:5; on one; ε 1.",
+        "Somebody who knows",
+    ):
+        assert said in page

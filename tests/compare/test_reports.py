@@ -10,6 +10,7 @@ from hazemap.compare.charts import ChartPanel, Curve, draw_curves, draw_dots
 from hazemap.compare.compared_methods import METHODS, Method
 from hazemap.compare.datasets import Datasets
 from hazemap.compare.figures import against_epsilon, ranking
+from hazemap.compare.html_page import html_page
 from hazemap.compare.map_scores import MEASURES
 from hazemap.compare.plot_styles import FAMILIES, plot_style
 from hazemap.compare.presets import Preset
@@ -193,4 +194,27 @@ def test_a_page_tells_what_was_measured_and_shows_all_of_it(tmp_path, monkeypatc
     assert max(map(len, text.partition("###")[0].splitlines())) <= 120
     preset = Preset(**(vars(preset) | {"figures": (("one", ranking("mre", "One")),)}))
     files = written(preset, some_results(), tmp_path)
-    assert [file.name for file in files] == ["page.md", "one.png"] and all(file.exists() for file in files)
+    assert [file.name for file in files] == ["page.md", "page.html", "one.png"] and all(file.exists() for file in files)
+
+
+def test_what_has_no_price_is_drawn_across_and_told_in_words(tmp_path, monkeypatch):
+    monkeypatch.setattr(drawn, "DPI", 50)
+    learnt = {"advantage": 1.0, "bound": 1.0, "located": 0.95, "chance": 0.1, "l1": 1.0, "mre": 0.2}
+    some = results(
+        [
+            {"method": "k-anonymity:5", "epsilon": np.inf, **learnt},
+            {"method": "auto", "epsilon": 1.0, **learnt, "advantage": -0.02, "bound": 0.46, "located": 0.0},
+        ]
+    )
+    for draw in (against_epsilon("mre", "Title"), ranking("mre", "Title")):
+        words = texts(draw(some))
+        assert {"auto", "k-anonymity:5"} <= words and not any("inf" in text for text in words)
+    preset = Preset("some", "an example", ("city",), (METHOD,), ("1",), 1, ("mre",))
+    (tmp_path / "a.png").write_bytes(b"\x89PNG")
+    text = page(preset, some, ["a.png"])
+    assert "* **k-anonymity:5** on city: 100 % of the way from a coin's toss to certainty; nothing limits" in text
+    assert "* **auto, ε = 1** on city: 0 % of the way" in text and "nobody comes further than 46 %" in text
+    assert "rectangles, %: no ε" in text and " inf" not in text
+    found = html_page(text.replace("on city", "on <script>"), tmp_path)
+    assert "<script" not in found and "data:image/png;base64,iVBORw==" in found
+    assert "<li><b>auto, ε = 1</b> on &lt;script&gt;: 0 %" in found and "<th>rectangles, %: no ε</th>" in found

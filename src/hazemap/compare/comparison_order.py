@@ -48,7 +48,15 @@ class ComparisonOrder:
         if self.emd:
             settings = tuple(replace(s, emd=True) if isinstance(s, Everyone) else s for s in preset.settings)
             preset = replace(preset, settings=settings, scores=(*preset.scores, "emd"))
+        if self.maps or self.methods or self.practices or self.epsilons:
+            preset = replace(preset, what=_what(preset))
         return replace(preset, repetitions=self.repetitions or preset.repetitions)
+
+
+def _what(preset: Preset) -> str:
+    """What is measured, where somebody replaced a part of it."""
+    named = ", ".join(each.name for each in (*preset.methods, *preset.practices))
+    return f"these methods: {named}; on {', '.join(preset.places)}; ε {', '.join(preset.epsilons)}"
 
 
 def _own(text: str) -> tuple[str, Path]:

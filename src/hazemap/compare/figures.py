@@ -1,6 +1,7 @@
 """The kinds of figure that a comparison can be drawn as: each takes results and gives a picture."""
 
 from collections.abc import Callable
+from math import inf, isfinite
 from typing import TYPE_CHECKING
 
 from hazemap.compare.charts import ChartPanel, Curve, draw_curves, draw_dots
@@ -16,19 +17,27 @@ BANDS = "Lines are means over repetitions with fresh noise, bands (whiskers) the
 
 
 def against_epsilon(score: str, title: str) -> Draw:
-    """A score against ε, a panel for each map."""
+    """A score against ε, a panel for each map; what has no ε is drawn across."""
 
     def draw(results: Results) -> "Figure":
+        priced = [epsilon for epsilon in sorted(results.named("epsilon")) if isfinite(epsilon)]
+        private = results.where(epsilon=priced)
+        without = results.where(epsilon=inf)
         panels = [
             ChartPanel(
                 heading(results, place),
                 [
-                    Curve(method, results.where(map=place, method=method).along("epsilon", score))
-                    for method in results.named("method")
+                    Curve(method, private.where(map=place, method=method).along("epsilon", score))
+                    for method in private.named("method")
                 ],
                 MEASURES[score],
                 "ε",
-                ticks=sorted(results.named("epsilon")),
+                level=[
+                    (name, mean)
+                    for name in without.named("method")
+                    if (mean := without.where(map=place, method=name).mean(score)).number
+                ],
+                ticks=priced,
             )
             for place in results.named("map")
         ]
@@ -46,7 +55,7 @@ def ranking(score: str, title: str) -> Draw:
                 heading(results, place),
                 [
                     (
-                        f"ε = {epsilon:g}",
+                        f"ε = {epsilon:g}" if isfinite(epsilon) else "no ε",
                         [
                             (method, results.where(map=place, epsilon=epsilon, method=method).mean(score))
                             for method in results.named("method")

@@ -78,7 +78,8 @@ class Preset:
             raise InputError(f"the settings of {self.name} leave no room for practices; `quick` and `today` do")
         settings = tuple(Attacked(setting.emd) for setting in self.settings if isinstance(setting, Everyone))
         verdicts = (beside_practices, *(verdict for verdict in self.verdicts if verdict is not beside_practices))
-        return replace(self, practices=practices, settings=settings, verdicts=verdicts)
+        note = self.note if ATTACKS in self.note else self.note + ATTACKS
+        return replace(self, practices=practices, settings=settings, verdicts=verdicts, note=note)
 
     def trials(self) -> Iterator[Trial]:
         """Every trial; all of one repetition come before the next, so that a run that is ended early has of all."""
@@ -111,6 +112,18 @@ QUICK = Preset(
 )
 """Every method on maps that need no data, in ten minutes."""
 
+ATTACKS = """
+    Somebody who knows where everybody else is looks for 40 people in each of the maps of each row, and says of each
+    whether the person is there. "Told apart" is how often this is right of people who are there, less how often wrong
+    of people who are not: 0 is a coin's, 1 is certainty. "At most" is what nobody exceeds whatever they know, by the
+    proof of differential privacy; a rule that draws nothing has no such bound. Few people are looked for, so where
+    noise decides "told apart" may come out above what it cannot exceed: ± says how sure it is. "Newcomers found" is how
+    often the maps of two days, between which one person came, show in which of 256 areas this person is, and "by
+    chance" how often who always names the fullest area is right. Where several maps are published of the same people,
+    ε adds up; of k-anonymous, rounded and suppressed maps nothing is known that could be added up.
+"""
+"""What is to be known of `Attacked`, for the pages of its results."""
+
 TODAY = Preset(
     name="today",
     what="what offices publish today beside private maps: errors, and what is learnt of people, ε 0.1 and 1",
@@ -123,17 +136,7 @@ TODAY = Preset(
     figures=(("today-rectangles", ranking("mre", "How wrong are counts in rectangles?")),),
     verdicts=(beside_practices,),
     practices=(KAnonymity(5), Suppression(10), Rounding(10), GridBlur(500)),
-    note="""
-        Somebody who knows where everybody else is looks for 40 people in each of the maps of each row, and says of each
-        whether the person is there. "Told apart" is how often this is right of people who are there, less how often
-        wrong of people who are not: 0 is a coin's, 1 is certainty. "At most" is what nobody exceeds whatever they know,
-        by the proof of differential privacy; a rule that draws nothing has no such bound. Of 120 people looked for,
-        "told apart" is known to ± 0.13 where noise decides, so it may come out above what it cannot exceed.
-        "Newcomers found" is how often the maps of two days, between which one person came, show in which of 256 areas
-        this person is, and "by chance" how often who always names the fullest area is right. Where several maps are
-        published of the same people, ε adds up; of k-anonymous, rounded and suppressed maps nothing is known that
-        could be added up.
-    """,
+    note=ATTACKS,
 )
 """Practices without differential privacy beside two methods that have it."""
 

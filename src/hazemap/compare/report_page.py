@@ -6,16 +6,18 @@ from pathlib import Path
 
 from hazemap import __version__
 from hazemap.atomic_write import write_whole
+from hazemap.compare.html_page import html_page
+from hazemap.compare.practice_findings import SAID, in_words
 from hazemap.compare.presets import Preset
 from hazemap.compare.result_tables import by_map
 from hazemap.compare.results import Results
 from hazemap.draw.figure_layout import save
 
-PAGE, FIGURES = "page.md", "figures"
+PAGE, HTML, FIGURES = "page.md", "page.html", "figures"
 
 
 def written(preset: Preset, results: Results, folder: Path) -> list[Path]:
-    """Figures and a page with them into a folder; the files, the page first."""
+    """Figures and a page with them into a folder, as Markdown and as one HTML file; the files, the pages first."""
     (folder / FIGURES).mkdir(exist_ok=True)
     pictures = []
     for name, draw in preset.figures:
@@ -24,7 +26,8 @@ def written(preset: Preset, results: Results, folder: Path) -> list[Path]:
         pictures.append(path)
     text = page(preset, results, [f"{FIGURES}/{path.name}" for path in pictures])
     write_whole(folder / PAGE, text.encode())
-    return [folder / PAGE, *pictures]
+    write_whole(folder / HTML, html_page(text, folder).encode())
+    return [folder / PAGE, folder / HTML, *pictures]
 
 
 def page(preset: Preset, results: Results, pictures: Sequence[str] = (), level: int = 1, tables: bool = True) -> str:
@@ -35,6 +38,8 @@ def page(preset: Preset, results: Results, pictures: Sequence[str] = (), level: 
         f"* {name}: {place.people:,} people, {place.extent}; {place.origin}" for name, place in results.maps.items()
     ]
     parts += ["\n".join(origins)] if origins else []
+    if words := in_words(results):
+        parts += [f"{'#' * (level + 1)} In words", _paragraph(SAID), "\n".join(f"* {line}" for line in words)]
     parts += [f"![{Path(picture).stem}]({picture})" for picture in pictures]
     shown = [*preset.told(results), *(by_map(results, preset.scores, preset.across) if tables else ())]
     parts += [table.markdown(level + 1) for table in shown]

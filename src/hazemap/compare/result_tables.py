@@ -80,9 +80,7 @@ def _of_one_map(results: Results, title: str, scores: Sequence[str], across: str
         order = list(found)
     head = ["method", *(_word(name) for name in varied)]
     word = _word(across)
-    head += [
-        f"{measure.short}: {word} = {_text(step)}" if len(steps) > 1 else measure.short for measure, step in columns
-    ]
+    head += [f"{measure.short}: {_step(word, step)}" if len(steps) > 1 else measure.short for measure, step in columns]
     rows = [
         (
             *line,
@@ -94,6 +92,10 @@ def _of_one_map(results: Results, title: str, scores: Sequence[str], across: str
         for line in order
     ]
     return Table(title, (tuple(head), *rows))
+
+
+def _step(word: str, step: Any) -> str:
+    return f"no {word}" if step == inf else f"{word} = {_text(step)}"
 
 
 def _word(column: str) -> str:
