@@ -1,11 +1,16 @@
 """`hazemap release --slots`, and what the other commands make of its file."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+import hazemap as hazemap_package
+from hazemap.errors import InputError
+from hazemap.temporal.time_slots import Weekdays
 
 BOX = "--box=13.2,52.4,13.6,52.6"
 SLOTS = ("--slots", "clock:6,14,22", "--time-zone", "Europe/Berlin")
@@ -24,7 +29,7 @@ def timed(points, hazemap, tmp_path):
 
 
 def test_a_file_of_slots_from_order_to_picture(timed, hazemap, tmp_path):
-    assert "3 slots, in each " in timed.out
+    assert "3 slots, each counted in " in timed.out
     asked = hazemap("ask", "hours.parquet", "--slot", "22:00-06:00", "--json").json
     every = hazemap("ask", "hours.parquet", "--slot", "0-2", "--json").json
     assert asked["low"] <= asked["value"] <= asked["high"] < every["value"] * 3
@@ -46,14 +51,16 @@ def test_pictures_stand_side_by_side_and_move(timed, hazemap, tmp_path):
 
     for moving in ("hours.gif", "hours.apng"):
         with Image.open(tmp_path / moving) as image:
-            assert image.n_frames == 3
-    assert hazemap("show", "hours.parquet", "--slot", "2", "-o", "night.svg").code == 0
+            assert image.n_frames == 3 and max(image.size) < 900
 
 
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (("ask", "hours.parquet", "--slot", "noon"), "has no slot 'noon'; it has 3"),
+        (
+            ("ask", "hours.parquet", "--slot", "noon"),
+            "has no slot 'noon'; it has 3: 06:00-14:00, ",
+        ),
         (("ask", "hours.parquet", "--slot", "1", "--histogram"), "has no slots and no bins"),
         (("show", "hours.parquet", "--slot", "1", "-o", "one.gif"), "shows all slots"),
         (("show", "hours.parquet", "--blur", "300", "-o", "one.gif"), "a moving picture shows cells"),
@@ -79,3 +86,24 @@ def test_an_order_keeps_its_slots(hazemap, visits, tmp_path):
     assert 'time_zone = "Europe/Berlin"' in text
     plain = hazemap("release", "visits.parquet", "-e", "1", BOX, "--write-spec", "plain.toml", "--json").out
     assert not {"slots", "time_zone"} & json.loads(plain).keys()
+
+
+def test_a_picture_says_which_slots_it_shows_and_how_finely_they_were_counted(timed, hazemap, tmp_path):
+    drawn = hazemap("show", "hours.parquet", "--slot", "2", "-o", "night.svg")
+    assert drawn.code == 0, drawn.err
+    made = hazemap_package.open(tmp_path / "hours.parquet")
+    night = (tmp_path / "night.svg").read_text()
+    assert "22:00-06:00" in night and "Each slot was counted in" in night
+    assert made.during("0-1").heading == "06:00-14:00, 14:00-22:00" and made.heading is None
+    (note,) = made.plot().findobj(lambda each: each.get_gid() == "note")
+    assert "finer detail is that of all slots together" in note.get_label()
+
+
+def test_slots_are_found_by_how_people_write_them(timed, hazemap, tmp_path):
+    made = hazemap_package.open(tmp_path / "hours.parquet")
+    assert made.numbered("6:00-14:00") == [0] and made.numbered("2-0") == [2, 0]
+    days = replace(made, maps=replace(made.maps, slots=Weekdays("UTC")))
+    assert days.numbered("mon, Wednesday") == [0, 2] and days.numbered("sat-Mon") == [5, 6, 0]
+    for wrong in ("t", "su", "Montag", "9" * 5_000):
+        with pytest.raises(InputError, match="has no slot"):
+            days.numbered(wrong)

@@ -32,6 +32,15 @@ def printable(text: str) -> str:
     return HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
+def several(number: int, noun: str) -> str:
+    """So many of something.
+
+    >>> several(1, "cell"), several(2_000, "cell")
+    ('1 cell', '2,000 cells')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def console(stderr: bool = False) -> "Console":
     """A rich console that colours only terminals, never breaks lines for a pipe, and shows what is `printable`."""
     from rich.console import Console

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from hazemap.cli.console_output import deliver, note, progress
+from hazemap.cli.console_output import deliver, note, progress, several
 from hazemap.cli.shared_options import AsJson, LedgerPlace, Memory, ledger_at
 from hazemap.cli.spec_options import Schema, SpecFile, WrittenSpec, options, print_schema, specified, written
 from hazemap.errors import InputError
@@ -55,8 +55,8 @@ def release(
     deliver(
         facts(made, file, status),
         as_json,
-        f"{file}: {made.ground.places.size:,} cells, {made.total()} in all",
-        *([] if timed is None else [f"{len(timed.slots)} slots, in each {cells:,} cells"]),
+        f"{file}: {several(made.ground.places.size, 'cell')}, {made.total()} in all",
+        *([] if timed is None else [f"{len(timed.slots)} slots, each counted in {several(cells, 'cell')}"]),
         *_where(made),
         *(map(str, made.share().shares) if isinstance(made, MarkedRelease) else ()),
         made.statement.line(),

@@ -164,13 +164,13 @@ def show(
         part: dict[str, Any] = {"frame": MapExtent(frame), "box": _box(release, box)}
 
         if not isinstance(release, Statistics):
-            look = {"title": title, "outlines": outlines, "base": base, **page, **part}
+            look = {"title": title or release.heading, "outlines": outlines, "base": base, **page, **part}
             heatmap = release.heatmap(blur or None) if _blurred(release, blur) else None
             if output is not None and output.suffix.lower() == ".tif":
                 _geotiff(heatmap, output, as_json, whole=box is None and frame == "map", paper=width or size or theme)
                 return
             said = PeopleOutside.of(release, shown_part(release.map, **part)).to_json()
-            look["note"] = said["said"]
+            look["note"] = release.note(**part)
             if heatmap is not None:
                 figure = heatmap.plot(uncertainty=uncertainty, **look)
             elif isinstance(release, MarkedRelease):
@@ -379,9 +379,9 @@ def _every_slot(
         kind = PlaneBox if plane_of(release.cells.tree) else Box
         part: dict[str, Any] = {"frame": MapExtent(frame), "box": kind.parse(box) if box else None}
         said = PeopleOutside.of(release, shown_part(release.map, **part)).to_json()
-        look = {**look, "note": said["said"], **part}
+        look = {**look, **part}
         if goal.suffix.lower() in MOVING:
-            release.animate(goal, **look)
+            release.animate(goal, tell=tell, **look)
         else:
             save(release.plot(**look), goal)
     deliver({"picture": str(goal), **said}, as_json, str(goal), said["said"])

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hazemap.cli.console_output import deliver, note, progress
+from hazemap.cli.console_output import deliver, note, progress, several
 from hazemap.cli.plan import show_plan_of_statistics
 from hazemap.cli.shared_options import AsJson, LedgerPlace, Memory, ledger_at
 from hazemap.cli.spec_options import Schema, SpecFile, WrittenSpec, options, print_schema, specified, written
@@ -77,7 +77,7 @@ def stats(
     deliver(
         facts,
         as_json,
-        f"{order.output}: {len(made.names):,} cells × {len(made.slots)} slots; "
+        f"{order.output}: {several(len(made.names), 'cell')} × {several(len(made.slots), 'slot')}; "
         f"the mean is told for {told:,} of {places:,}",
         f"Values outside {value_encoding.low:g} … {value_encoding.high:g} were clipped to these bounds; "
         "rows without a value were left out.",
@@ -102,6 +102,7 @@ def _whose(made: "Statistics") -> list[str]:
         return []
     occupied = int((made.measurements.people > 0).sum())
     return [
-        f"Values-only: whereabouts and numbers of people, in {occupied:,} places, are public and exact in this file.",
+        f"Values-only: whereabouts and numbers of people, in {several(occupied, 'place')}, are public and exact in "
+        "this file.",
         f"{'Estimator' if isinstance(made.algorithm, PublishedStatistics) else 'Route'} {made.algorithm.route}.",
     ]

@@ -17,6 +17,9 @@ from hazemap.errors import InputError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Tell = Callable[[str, float | None], None]
+"""Hears what is being done and the part of it that is done."""
+
 SUFFIXES = (".gif", ".apng")
 DPI = 100
 """Pixels an inch: a moving picture of 6 inches is 600 pixels wide."""
@@ -25,23 +28,35 @@ FRAME = 6.0
 """Inches that a frame is wide, unless somebody says otherwise."""
 
 
-def animate(frames: Sequence[tuple[str, CellMap]], path: str | Path, seconds: float = 0.7, **options: Any) -> None:
+def animate(
+    frames: Sequence[tuple[str, CellMap]],
+    path: str | Path,
+    seconds: float = 0.7,
+    tell: Tell | None = None,
+    **options: Any,
+) -> None:
     """Write one picture after another, each for so many seconds, again and again.
 
     Options are those of `draw_small_maps`, whose scale and view are of all frames together. O(frames · cells) time, and
-    memory for all frames: 1 MB each of 600 × 600 pixels. The statement is written in every frame.
+    memory for all frames: 1 MB each. The statement is written in every frame. `tell` hears of the part that is drawn.
     """
-    _write(partial(draw_small_maps, frames, **{"width": FRAME, **options}), len(frames), path, seconds)
+    _write(partial(draw_small_maps, frames, **{"width": FRAME, **options}), len(frames), path, seconds, tell)
 
 
 def animate_shares(
-    cellmap: CellMap, frames: Sequence[tuple[str, Floats]], path: str | Path, seconds: float = 0.7, **options: Any
+    cellmap: CellMap,
+    frames: Sequence[tuple[str, Floats]],
+    path: str | Path,
+    seconds: float = 0.7,
+    tell: Tell | None = None,
+    **options: Any,
 ) -> None:
     """The same of shares; options are those of `draw_small_shares`."""
-    _write(partial(draw_small_shares, cellmap, frames, **{"width": FRAME, **options}), len(frames), path, seconds)
+    drawn = partial(draw_small_shares, cellmap, frames, **{"width": FRAME, **options})
+    _write(drawn, len(frames), path, seconds, tell)
 
 
-def _write(draw: "Callable[..., Figure]", frames: int, path: str | Path, seconds: float) -> None:
+def _write(draw: "Callable[..., Figure]", frames: int, path: str | Path, seconds: float, tell: Tell | None) -> None:
     """Write so many frames, of which `draw` makes one by its number (`only`)."""
     from matplotlib import rc_context
     from PIL import Image
@@ -57,8 +72,10 @@ def _write(draw: "Callable[..., Figure]", frames: int, path: str | Path, seconds
         made = io.BytesIO()
         figure = draw(only=number, dpi=DPI)
         with rc_context(SAME_BYTES):
-            figure.savefig(made, format="png", facecolor=figure.get_facecolor())
+            figure.savefig(made, format="png", dpi=DPI, facecolor=figure.get_facecolor())
         pictures.append(Image.open(made).convert("RGB"))
+        if tell is not None:
+            tell("drawing", (number + 1) / frames)
     found = io.BytesIO()
     kind = {".gif": "GIF", ".apng": "PNG"}[suffix]
     if kind == "GIF":  # one palette for all frames, so that colours do not flicker

@@ -262,15 +262,22 @@ class Release(BaseRelease, contents=MapContents):
 
         Options are those of `hazemap.draw.draw_map`; without any it shows all of the map.
         """
-        from hazemap.draw import draw_map, shown_part
+        from hazemap.draw import draw_map
 
-        frame = {name: options[name] for name in ("frame", "box") if name in options}
-        usual: dict[str, Any] = {"caption": self.statement.line(), "counted": self.counted}
+        usual: dict[str, Any] = {"caption": self.statement.line(), "counted": self.counted, "title": self.heading}
         if "note" not in options:
-            usual["note"] = str(PeopleOutside.of(self, shown_part(self.map, **frame)))
+            usual["note"] = self.note(**options)
         if self._detail is not None:
             usual["fine"] = self._detail
         return draw_map(self.map, **{**usual, **options})
+
+    def note(self, **options: Any) -> str:
+        """What stands beneath a picture: how many it does not show, and where its detail is from."""
+        from hazemap.draw import shown_part
+
+        frame = {name: options[name] for name in ("frame", "box") if name in options}
+        said = str(PeopleOutside.of(self, shown_part(self.map, **frame)))
+        return f"{said} {self.said_of_detail}".strip()
 
     def page_data(self, title: str | None = None) -> dict[str, Any]:
         """What a page is told of the map."""
@@ -297,6 +304,16 @@ class Release(BaseRelease, contents=MapContents):
     def _finer(self) -> CellMap:
         """The map cut finer where its best guess tells how people lie inside cells, whether pictures show it or not."""
         return finer(self.map) if self._detail is None else self._detail
+
+    @cached_property
+    def heading(self) -> str | None:
+        """What stands above a picture where nobody says: the slots that a map is of."""
+        return None
+
+    @cached_property
+    def said_of_detail(self) -> str:
+        """What is told of detail that is finer than what was counted."""
+        return ""
 
     @cached_property
     def said_of_outside(self) -> str:

@@ -1,6 +1,6 @@
 """A published map of which marks are counted too, in every slot of time: how many of those there at 8 are ill."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -15,7 +15,7 @@ from hazemap.noisy_queries import Prices
 from hazemap.releases.base_release import Bands, BaseRelease, Rows
 from hazemap.releases.file_metadata import MARKED, OF_MARKS_IN_SLOTS, MarkedSlotsContents
 from hazemap.releases.marked_release import MarkedRelease
-from hazemap.releases.slot_rows import ALL, numbered, of_each, of_total
+from hazemap.releases.slot_rows import ALL, heading, numbered, of_each, of_total
 from hazemap.releases.timed_release import MOST_FRAMES
 
 if TYPE_CHECKING:
@@ -52,9 +52,11 @@ class MarkedTimedRelease(MarkedRelease, contents=MarkedSlotsContents):
 
     def during(self, slots: str | int | Iterable[str | int]) -> MarkedRelease:
         """The map with marks of some slots: counts, shares, intervals and pictures of it."""
-        counts = self.by_mark.during(self.numbered(slots))
+        chosen = self.numbered(slots)
+        counts = self.by_mark.during(chosen)
         made = MarkedRelease(counts.map, self.statement, self.algorithm, self.transcript, counts)
         made.__dict__["ground"] = self.ground  # the cells are the same
+        made.__dict__["heading"] = heading(self.slots, chosen)
         return made
 
     @cached_property
@@ -140,7 +142,13 @@ class MarkedTimedRelease(MarkedRelease, contents=MarkedSlotsContents):
             usual["note"] = str(PeopleOutside.of(self, shown_part(self.map, **frame)))
         return draw_small_shares(self.map, self._frames, **{**usual, **options})
 
-    def animate(self, path: "str | Path", seconds: float = 0.7, **options: Any) -> None:
+    def animate(
+        self,
+        path: "str | Path",
+        seconds: float = 0.7,
+        tell: Callable[[str, float | None], None] | None = None,
+        **options: Any,
+    ) -> None:
         """A moving picture, a frame for every mark in every slot, as `.gif` or `.apng`. Options are those of `plot`."""
         from hazemap.draw.animations import animate_shares
 
@@ -149,7 +157,7 @@ class MarkedTimedRelease(MarkedRelease, contents=MarkedSlotsContents):
                 f"a moving picture has at most {MOST_FRAMES} frames; found {len(self.slots):,} slots of "
                 f"{len(self.marks)} marks"
             )
-        animate_shares(self.map, self._frames, path, seconds, **{**self._look, **options})
+        animate_shares(self.map, self._frames, path, seconds, tell, **{**self._look, **options})
 
     def page_data(self, title: str | None = None) -> dict[str, Any]:  # noqa: ARG002 - there is no page
         """`InputError`: a page shows the shares of one slot, or of several together."""

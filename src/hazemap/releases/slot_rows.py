@@ -1,6 +1,7 @@
 """Slots as people name them, and as the rows of a table of all slots together and of each."""
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,17 @@ def numbered(names: tuple[str, ...], slots: str | int | Iterable[str | int]) -> 
     if not some:
         raise InputError(f"name some of the {len(names)} slots, by names or by numbers from 0 on")
     return list(dict.fromkeys(_one(names, each) for each in some))
+
+
+def heading(names: tuple[str, ...], numbers: Sequence[int]) -> str:
+    """The names of some slots above a picture: a run of more than three by its ends.
+
+    >>> heading(("a", "b", "c", "d", "e"), [3, 4, 0, 1]), heading(("a", "b"), [1, 0])
+    ('d to b', 'b, a')
+    """
+    some = [names[at] for at in numbers]
+    run = len(some) > 3 and all(after == (at + 1) % len(names) for at, after in pairwise(numbers))
+    return f"{some[0]} to {some[-1]}" if run else ", ".join(some)
 
 
 def with_slots(columns: Table, slots: NDArray[Any]) -> Table:
@@ -61,15 +73,27 @@ def _range(names: tuple[str, ...], word: str) -> list[int]:
 
 
 def _known(names: tuple[str, ...], word: str) -> bool:
-    return word in names or (word.isdecimal() and int(word) < len(names))
+    return _found(names, word) is not None
+
+
+def _found(names: tuple[str, ...], word: str) -> int | None:
+    """The slot of this name or number; of a name the first three letters will do, in any case (`mon`)."""
+    if word in names:
+        return names.index(word)
+    if word.isascii() and word.isdecimal() and len(word) < 9:
+        return int(word) if int(word) < len(names) else None
+    short = word.casefold() if len(word) > 2 and word.isalpha() else f"0{word}"  # 8:00 is 08:00
+    some = [at for at, name in enumerate(names) if name.casefold().startswith(short)]
+    return some[0] if len(some) == 1 and (word.isalpha() or len(short) == len(names[some[0]])) else None
 
 
 def _one(names: tuple[str, ...], word: str | int) -> int:
     name = str(word).strip()
-    if not _known(names, name):
+    found = _found(names, name)
+    if found is None:
         some = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
         raise InputError(
             f"this release has no slot {name!r}; it has {len(names)}: {some}, or their numbers from 0 on, "
-            "and ranges such as 7-9"
+            f"and ranges such as {names[0]}-{names[-1]}"
         )
-    return names.index(name) if name in names else int(name)
+    return found

@@ -1,6 +1,6 @@
 """A published map with time: the map of all slots together, and what it says of each."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -17,7 +17,7 @@ from hazemap.noisy_queries import Prices
 from hazemap.releases.base_release import Bands, Rows
 from hazemap.releases.file_metadata import OF_SLOTS, SLOTTED, TimedContents
 from hazemap.releases.map_release import Release
-from hazemap.releases.slot_rows import ALL, numbered, of_each, of_total
+from hazemap.releases.slot_rows import ALL, heading, numbered, of_each, of_total
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,9 +59,20 @@ class TimedRelease(Release, contents=TimedContents):
         chosen = self.numbered(slots)
         made = Release(self.maps.during(chosen), self.statement, self.algorithm, self.transcript)
         made.__dict__["_detail"] = self.maps.finer(chosen)  # the detail that the slots share
+        made.__dict__["heading"] = heading(self.slots, chosen)
+        made.__dict__["said_of_detail"] = self.said_of_detail
         if not self.map.places.all():
             made.__dict__["said_of_outside"] = "were counted in all slots together alone"
         return made
+
+    @cached_property
+    def said_of_detail(self) -> str:
+        """How finely a slot was counted: pictures show the detail of all slots together, which is finer."""
+        number = self.maps.cells.size
+        if number == self.cells.size:
+            return ""
+        cells = f"{number:,} cell{'s' * (number != 1)}"
+        return f"Each slot was counted in {cells}: finer detail is that of all slots together."
 
     @classmethod
     def of(cls, maps: SlotMaps, release: Release) -> Self:
@@ -131,7 +142,8 @@ class TimedRelease(Release, contents=TimedContents):
             f"{name} {made.total().value:,.0f}" for name, made in zip(self.slots[:24], self.by_slot, strict=False)
         )
         more = f", … ({len(self.slots):,} in all)" if len(self.slots) > 24 else ""
-        return [*super().summary(), f"{self.maps.cells.size:,} cells in each slot; {self.counted}: {counts}{more}"]
+        cells = f"{self.maps.cells.size:,} cell{'s' * (self.maps.cells.size != 1)}"
+        return [*super().summary(), f"{cells} in each slot; {self.counted}: {counts}{more}"]
 
     def plot(self, **options: Any) -> "Figure":
         """Small maps of all slots in one scale; beneath them how many they do not show, and the statement.
@@ -140,20 +152,29 @@ class TimedRelease(Release, contents=TimedContents):
         """
         from hazemap.draw import draw_small_maps
 
-        usual = {"caption": self.statement.line(), "counted": self.counted}
+        usual = {"caption": self.statement.line(), "counted": self.counted, "note": self.note(**options)}
         return draw_small_maps(
             list(zip(self.slots, (each.shown for each in self.by_slot), strict=True)), **{**usual, **options}
         )
 
-    def animate(self, path: "str | Path", seconds: float = 0.7, **options: Any) -> None:
-        """A moving picture, a frame for every slot, as `.gif` or `.apng`. Options are those of `draw_map`."""
+    def animate(
+        self,
+        path: "str | Path",
+        seconds: float = 0.7,
+        tell: Callable[[str, float | None], None] | None = None,
+        **options: Any,
+    ) -> None:
+        """A moving picture, a frame for every slot, as `.gif` or `.apng`. Options are those of `draw_small_maps`.
+
+        `tell` is called with what is being done and the part of it that is done.
+        """
         from hazemap.draw.animations import animate
 
         if len(self.slots) > MOST_FRAMES:
             raise InputError(f"a moving picture has at most {MOST_FRAMES} slots; found {len(self.slots):,}")
-        usual = {"caption": self.statement.line(), "counted": self.counted}
+        usual = {"caption": self.statement.line(), "counted": self.counted, "note": self.note(**options)}
         frames = [(name, each.shown) for name, each in zip(self.slots, self.by_slot, strict=True)]
-        animate(frames, path, seconds, **{**usual, **options})
+        animate(frames, path, seconds, tell, **{**usual, **options})
 
     def page_data(self, title: str | None = None) -> dict[str, Any]:
         """What a page is told of the map and its slots."""

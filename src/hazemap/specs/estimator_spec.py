@@ -68,9 +68,9 @@ def _route(spec: StatisticsSpec, table: PersonCellSamples, most: int) -> Iterato
     lengths = places.length[places.told]
     rule = f" ({rules.length})" if rules.length and not rules.length.isdecimal() else ""
     ends = f"{lengths.min():,}" if lengths.min() == lengths.max() else f"{lengths.min():,} to {lengths.max():,}"
-    yield f"a person counts for at most {ends} samples of a place{rule}"
+    yield f"a person counts for at most {ends} sample{'s' * (ends != '1')} of a place{rule}"
     if rules.most_places is not None:
-        yield f"in at most {rules.most_places} places, drawn by a keyed hash"
+        yield f"in at most {rules.most_places} place{'s' * (rules.most_places != 1)}, drawn by a keyed hash"
     if rules.chopped:
         yield "people left out of places by CHOP-USER (Rameshwar and Tandon 2024)"
     shared = "" if isinstance(spec.budget, PureDP) else "the root of "

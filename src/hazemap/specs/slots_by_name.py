@@ -6,7 +6,7 @@ from hazemap.errors import InputError
 from hazemap.specs.parsing import refuse
 from hazemap.temporal.time_slots import Always, Clock, Slots, Spans, Weekdays
 
-SLOTS = "always, hour-of-day, day-of-week, hour, day, clock:HH:MM,HH:MM,…, times:TIME,TIME,…"
+SLOTS = "always, hour-of-day, day-of-week (or weekday), hour, day, clock:HH:MM,HH:MM,…, times:TIME,TIME,…"
 
 
 def slots(text: str, zone: str, since: str | None, until: str | None) -> Slots:
@@ -19,7 +19,7 @@ def slots(text: str, zone: str, since: str | None, until: str | None) -> Slots:
         return Always()
     if text == "hour-of-day":
         return Clock.hours(zone)
-    if text == "day-of-week":
+    if text in ("day-of-week", "weekday"):
         return Weekdays(zone)
     if text in ("hour", "day"):
         if since is None or until is None:
