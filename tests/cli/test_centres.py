@@ -34,7 +34,7 @@ def test_a_blur_is_drawn_and_exported(release, hazemap, tmp_path):
     assert (done.code, done.json["blur_metres"]) == (0, 900), done.err
     assert hazemap("show", "map.parquet", "--blur", "900", "-o", "heat.png", "--width", "5").code == 0
     assert "--blur METRES" in hazemap("show", "map.parquet", "-o", "heat2.tif").err
-    assert "above 0 metres" in hazemap("show", "map.parquet", "--blur", "1e9", "-o", "x.png").err
+    assert "above 0 m, " in hazemap("show", "map.parquet", "--blur", "1e9", "-o", "x.png").err
 
 
 def test_pyramids_are_heatmaps_unless_cells_are_asked_for(hazemap, visits, tmp_path):

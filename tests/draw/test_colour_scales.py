@@ -125,7 +125,9 @@ def test_densities_are_per_area_that_people_know():
     assert DensityScale(0.001, 0.1, 0.3).per("km²")[1] == "1,000 km²"
     assert DensityScale(1, 100, 300).per("km²") == (DensityScale(1, 100, 300), "km²")
     assert DensityScale(1e4, 1e6, 3e6).per("km²") == (DensityScale(100, 1e4, 3e4), "ha")
-    assert DensityScale(0.001, 0.1, 0.3).per("px²") == (DensityScale(0.001, 0.1, 0.3), "px²")
+    assert DensityScale(0.1, 2, 3).per("px²") == (DensityScale(0.1, 2, 3), "px²")
+    assert DensityScale(1e-5, 2e-4, 3e-4).per("px²")[1] == "100 × 100 px"
+    assert DensityScale(1e-30, 2e-30, 3e-30).per("m²")[1] == "10,000 × 10,000 m"
     assert DensityScale(1.0, 10.0, 0.0).per("km²")[1] == "km²"
     sparse = ErrorClasses.around(0.003, "km²")
     assert sparse.question == "standard error per 1,000 km²"

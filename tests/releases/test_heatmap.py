@@ -1,12 +1,14 @@
 """Heatmaps of releases: scale, error, pictures and GeoTIFFs."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Adaptive, Flat, Hierarchical, PrivateBoundingBox, Privlet, Pyramid
 from hazemap.cellmap import CellMap
-from hazemap.draw import MapExtent, encode
+from hazemap.draw import MapExtent, draw_heatmap, encode
 from hazemap.draw.viewport import ground, sheet
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import FileError, InputError
@@ -95,12 +97,29 @@ def test_methods_of_heatmaps_are_known_and_have_a_blur():
 def test_what_cannot_be_blurred_is_refused():
     release = released(flat(4))
     for metres in (0, -1, 1e9, float("nan")):
-        with pytest.raises(InputError, match="above 0 metres"):
+        with pytest.raises(InputError, match="above 0 m,"):
             release.heatmap(metres)
     with pytest.raises(InputError, match="squares and rectangles"):
         released(hexagons()).heatmap(500)
     with pytest.raises(FileError, match=r"exported as \.tif"):
         release.heatmap(500).export("map.png")
+
+
+def test_a_picture_of_where_people_are_says_who_is_outside_of_it():
+    """As the picture is framed, which the density decides, and not the cells."""
+    found = of(Flat(TREE, 5)).heatmap(1_500)
+    shown, view = found.shown_part(frame=MapExtent.PEOPLE), found.plot(frame=MapExtent.PEOPLE).axes[0]
+    x, y = sheet(np.array([shown.west, shown.east]), np.array([shown.south, shown.north]))
+    assert (*x, *y) == pytest.approx((*view.get_xlim(), *view.get_ylim()))
+    assert found.shown_part() is None and shown.east - shown.west < BERLIN.east - BERLIN.west
+
+
+def test_densities_near_nothing_are_drawn_without_a_warning():
+    found = of(Flat(TREE, 3)).heatmap(2_000)
+    tiny = np.where(found.density > np.median(found.density), found.density, 1e-320)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        draw_heatmap(tiny, found.stddev, found.view, metres=found.metres)
 
 
 def test_a_geotiff_has_density_and_error_where_they_are(tmp_path):

@@ -17,6 +17,7 @@ import hazemap
 from hazemap import Box, Leaves, Ledger, MemoryTable
 from hazemap.algorithms.count_queries import with_nowhere
 from hazemap.cells import NOWHERE
+from hazemap.draw import MapExtent
 from hazemap.encoders import Counts
 from hazemap.errors import FileError, InputError
 from hazemap.releases.cell_geometry import CellGeometry
@@ -164,7 +165,7 @@ def test_a_picture_of_a_plane_has_its_coordinates_and_no_coast(made):
     _, _, release = made
     figure = release.plot()
     words = {text.get_text() for text in figure.findobj(lambda each: hasattr(each, "get_text"))}
-    assert "people per px²" in words and {"200", "400", "200 px"} <= words
+    assert "people per 10 × 10 px" in words and {"200", "400", "200 px"} <= words
     assert not any("°" in word or "km" in word for word in words)
     part = release.plot(box=PlaneBox(200, 100, 400, 300)).axes[0]
     labels = [label.get_text() for label in part.get_yticklabels()]
@@ -173,6 +174,23 @@ def test_a_picture_of_a_plane_has_its_coordinates_and_no_coast(made):
     assert all(later < earlier for earlier, later in pairwise(ticks))  # y runs down
     with pytest.raises(InputError, match="outlines are in degrees"):
         release.plot(outlines="coast.geojson")
+
+
+def test_a_plane_is_blurred_in_its_own_unit(made, tmp_path):
+    _, _, release = made
+    heat = release.heatmap(30)
+    rows, columns = heat.density.shape
+    assert (heat.unbiased.sum() * 1_000_000 / rows / columns) == pytest.approx(release.total().value, rel=0.02)
+    row, column = np.unravel_index(heat.density.argmax(), heat.density.shape)
+    assert abs(1000 * column / columns - 300) < 60 and abs(1000 * row / rows - 150) < 60  # y runs down
+    figure = heat.plot(frame=MapExtent.PEOPLE)
+    words = {text.get_text() for text in figure.findobj(lambda each: hasattr(each, "get_text"))}
+    assert "people per 10 × 10 px, blurred by 30 px" in words and not any("km" in word for word in words)
+    assert isinstance(heat.shown_part(frame=MapExtent.PEOPLE), PlaneBox)
+    with pytest.raises(InputError, match="as wide as the map, 1,000 px"):
+        release.heatmap(2_000)
+    with pytest.raises(FileError, match="this map is on a plane"):
+        heat.export(tmp_path / "heat.tif")
 
 
 def test_a_projection_is_named_in_the_file(tmp_path):

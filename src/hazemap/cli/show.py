@@ -53,7 +53,8 @@ def show(
         typer.Option(
             metavar="METRES",
             min=0,
-            help="A heatmap: the density under a Gaussian of this width (σ). Pyramids are drawn so; 0: their cells.",
+            help="A heatmap: the density under a Gaussian of this width (σ), on a plane in its unit. Pyramids are "
+            "drawn so; 0: their cells.",
         ),
     ] = None,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="A heading.")] = None,
@@ -169,8 +170,9 @@ def show(
             if output is not None and output.suffix.lower() == ".tif":
                 _geotiff(heatmap, output, as_json, whole=box is None and frame == "map", paper=width or size or theme)
                 return
-            said = PeopleOutside.of(release, shown_part(release.map, **part)).to_json()
-            look["note"] = release.note(**part)
+            shown = shown_part(release.map, **part) if heatmap is None else heatmap.shown_part(**part)
+            said = PeopleOutside.of(release, shown).to_json()
+            look["note"] = f"{said['said']} {release.said_of_detail}".strip()
             if heatmap is not None:
                 figure = heatmap.plot(uncertainty=uncertainty, **look)
             elif isinstance(release, MarkedRelease):
@@ -325,11 +327,10 @@ def _geotiff(heatmap: "Heatmap | None", output: Path, as_json: bool, whole: bool
 def _blurred(release: "Release", blur: float | None) -> bool:
     """Whether a map is drawn as a heatmap: if it is asked for, or if its method makes heatmaps."""
     from hazemap.releases.heatmap import is_heatmap
-    from hazemap.spatial.plane import plane_of
 
     if blur is not None:
         return blur > 0
-    return is_heatmap(release.algorithm) and release.ground.rectangles and not plane_of(release.cells.tree)
+    return is_heatmap(release.algorithm) and release.ground.rectangles
 
 
 def _beside(text: str | None, uncertainty: bool) -> "Beside":

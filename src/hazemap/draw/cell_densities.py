@@ -99,6 +99,11 @@ def shown_part(cellmap: CellMap, frame: MapExtent = MapExtent.MAP, box: Box | No
         return None
     surface = DensitySurface.of(cellmap)
     view, whole = surface.framed(frame, box), surface.whole
+    return region_of(view, whole)
+
+
+def region_of(view: Viewport, whole: Viewport) -> Any:
+    """The region of a view, a box or a polygon in degrees or in a plane's unit; None where it holds the whole map."""
     if view.holds(whole, ROUNDING):
         return None
     if view.plane:

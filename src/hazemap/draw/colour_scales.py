@@ -202,12 +202,18 @@ class ErrorClasses:
 
 
 def known_area(largest: float, unit: str) -> tuple[float, str]:
-    """How many times a density is so much of an area that people know for it, and the area: km², 1,000 km², hectares.
+    """How many times a density is so much of an area that people know for it, and the area: km², 1,000 km², hectares;
+    of a plane larger squares.
 
     >>> known_area(0.01, "km²")
     (1000.0, '1,000 km²')
+    >>> known_area(0.0005, "px²")
+    (10000.0, '100 × 100 px')
     """
-    if unit != "km²" or SPARSE <= largest <= CROWDED:
+    if unit != "km²":  # of a plane
+        side = next((10**power for power in range(5) if largest * 100**power >= SPARSE), 10**4)
+        return float(side**2), unit if side == 1 else f"{side:,} × {side:,} {unit.removesuffix('²')}"
+    if SPARSE <= largest <= CROWDED:
         return 1.0, unit
     return (1000.0, "1,000 km²") if largest < SPARSE else (0.01, "ha")
 

@@ -3,11 +3,12 @@
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hazemap.arrays import Floats
+from hazemap.draw.cell_densities import region_of
 from hazemap.draw.cell_painting import Colours, Palette
 from hazemap.draw.colour_scales import (
     FEWEST_DECADES,
@@ -34,6 +35,7 @@ from hazemap.draw.panel_layout import grown, may_grow
 from hazemap.draw.themes import LIGHT, Theme
 from hazemap.draw.viewport import MapExtent, Viewport
 from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.plane import ground_unit
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame
@@ -63,15 +65,15 @@ def draw_heatmap(
     size: PageSize | tuple[float, float] | None = None,
     theme: Theme | str = LIGHT,
 ) -> "Figure":
-    """Densities per km² of the pixels of a view, float64[rows, columns], with a smaller map of their standard error.
+    """Densities per km² (on a plane, `ground_unit`) of the pixels of a view, float64[rows, columns], and their errors.
 
     The picture is of `box`, or of all, or as `frame` says. Other options are those of `draw_map`.
     """
     theme, size = paged(theme, size, width)
     room = FigureLayout.room(width, size, title, caption, note)
     layout = partial(panels_of, panels=list(MapPanel)[: 1 + uncertainty], room=room)
-    seen = Viewport.of(box) if box is not None else view
-    seen = (_clear(density, stddev, view) if box is None and frame is MapExtent.PEOPLE else seen).shaped()
+    seen = Viewport.of(box, view.plane) if box is not None else view
+    seen = _clear(density, stddev, view) if box is None and frame is MapExtent.PEOPLE else seen.shaped()
     seen = grown(seen, layout) if size and may_grow(seen, frame, box) else seen
     ground, made = Ground.of(seen, outlines, base, theme), layout(seen.aspect)
     page = FigureLayout.ruled(made.width + 2 * MARGIN, made.height, title, caption, note, theme=theme, size=size)
@@ -79,7 +81,7 @@ def draw_heatmap(
     left, top = page.left + spot.left, page.top + spot.top
     axes = page.panel(left, top, spot.across, seen, "density")
     _paint(axes, density, view, scale.colours)
-    area = f"km², blurred by {_length(metres)}"
+    area = f"{ground_unit(view.plane).name}, blurred by {_length(metres, view)}"
     draw_densities(page, left, top - STRIP, bar_width(spot.across), scale, counted, area)
     ground.draw(axes, 0.6, names=True)
     draw_graticule(axes, seen, theme=theme)
@@ -87,7 +89,7 @@ def draw_heatmap(
     if uncertainty:
         spot = made.spots[1]
         left, top, high = page.left + spot.left, page.top + spot.top, spot.across / seen.aspect
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             relative = np.where(density > 0, stddev / density, np.where(stddev > 0, np.inf, 0.0))
         axes = page.panel(left, top, spot.across, seen, "uncertainty")
         classes = np.where(np.isnan(density), np.nan, error_classes(np.nan_to_num(relative, nan=np.inf)))
@@ -112,21 +114,31 @@ def _scale(density: Floats, stddev: Floats) -> DensityScale:
     )
 
 
+def shown_of_heatmap(
+    density: Floats, stddev: Floats, view: Viewport, frame: MapExtent = MapExtent.MAP, box: Box | None = None
+) -> Any:
+    """The region that a picture of a heatmap shows; None where it shows all of the map. See `shown_part`."""
+    if box is not None:
+        return region_of(Viewport.of(box, view.plane).shaped(), view)
+    return region_of(_clear(density, stddev, view), view) if frame is MapExtent.PEOPLE else None
+
+
 def _clear(density: Floats, stddev: Floats, view: Viewport) -> Viewport:
-    """Where the density stands clear of its noise, with a margin; all where it does nowhere."""
+    """Where the density stands clear of its noise, with a margin, as pictures are shaped; all where it does nowhere."""
     clear = np.nan_to_num(density) > CLEAR * np.nan_to_num(stddev, nan=np.inf)
     if not clear.any():
-        return view
+        return view.shaped()
     rows, columns = (np.flatnonzero(clear.any(axis=axis)) for axis in (1, 0))
     west, east = (view.west + part / density.shape[1] * view.width for part in (columns[0], columns[-1] + 1))
     north, south = (view.north - part / density.shape[0] * view.height for part in (rows[0], rows[-1] + 1))
     across, up = ROOM * (east - west), ROOM * (north - south)
-    return Viewport(
-        max(west - across, view.west),
-        max(south - up, view.south),
-        min(east + across, view.east),
-        min(north + up, view.north),
-    )
+    return replace(
+        view,
+        west=max(west - across, view.west),
+        south=max(south - up, view.south),
+        east=min(east + across, view.east),
+        north=min(north + up, view.north),
+    ).shaped()
 
 
 def _paint(axes: "Axes", numbers: Floats, view: Viewport, palette: Palette) -> None:
@@ -136,5 +148,7 @@ def _paint(axes: "Axes", numbers: Floats, view: Viewport, palette: Palette) -> N
     axes.imshow(colours, extent=extent, origin="upper", interpolation="bilinear", aspect="auto", zorder=1)
 
 
-def _length(metres: float) -> str:
+def _length(metres: float, view: Viewport) -> str:
+    if view.plane and view.plane.unit != "m":
+        return f"{metres:,.3g} {view.plane.unit}"
     return f"{metres / 1000:.3g} km" if metres >= 1000 else f"{metres:.3g} m"

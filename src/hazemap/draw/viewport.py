@@ -72,7 +72,7 @@ class Viewport:
         west, south, east, north = bounds
         whole = cls.over(bounds)
         variance = stddev**2
-        if not mass.sum() > CLEAR * variance.sum() ** 0.5:
+        if not mass.sum() > 4 * CLEAR * variance.sum() ** 0.5:  # both sides together may cut a half of it
             return whole
         left, right = _start(west, east, mass, variance), -_start(-east, -west, mass, variance)
         bottom, top = _start(south, north, mass, variance), -_start(-north, -south, mass, variance)

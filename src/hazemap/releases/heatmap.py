@@ -1,6 +1,6 @@
 """A map as a heatmap: its density under a Gaussian, with the error of every pixel, as a picture or a GeoTIFF."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +11,15 @@ from hazemap.algorithms.private_bounding_box import PrivateBoundingBox
 from hazemap.algorithms.published.emd_pyramid import PublishedPyramid
 from hazemap.algorithms.sparse_emd_pyramid import Pyramid
 from hazemap.arrays import Floats
-from hazemap.draw.viewport import Viewport, ground, sheet
+from hazemap.cells import Cells
+from hazemap.draw.cell_painting import shapes_of
+from hazemap.draw.viewport import Viewport, ViewportBounds, ground, sheet
 from hazemap.encoders import CountMinSketch, HaarWavelet
 from hazemap.errors import FileError, InputError
 from hazemap.estimate.confidence_margins import reach
 from hazemap.estimate.gaussian_blur import blurred
 from hazemap.privacy.statement import Statement
-from hazemap.spatial.plane import plane_of
+from hazemap.spatial.plane import ground_unit, plane_of, refuse_plane
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,11 +35,12 @@ FEWEST, MOST = 192, 1536
 
 @dataclass(frozen=True, eq=False)
 class Heatmap:
-    """Densities per km² on a grid of square pixels of the Web-Mercator sheet, float64[rows, columns] from the north.
+    """Densities per km² on a grid of square pixels of the Web-Mercator sheet, float64[rows, columns] from the north; of
+    a map on a plane in its `ground_unit`, and of its own sheet.
 
     `density` is the best guess and `unbiased` the estimate without bias, `stddev` at least its standard error: that of
     noise, with the people of a cell taken to be spread evenly in it. `metres` is the standard deviation of the Gaussian
-    on the ground, at the latitude of the map's middle. NaN where no cell is near.
+    on the ground, at the latitude of the map's middle, or in the unit of a plane. NaN where no cell is near.
     """
 
     density: Floats
@@ -56,22 +59,18 @@ class Heatmap:
         `InputError` for cells that are no rectangles, and for a blur that is not above 0 or wider than the map.
         """
         geometry, cellmap = release.ground, release.map
-        if not geometry.rectangles or plane_of(cellmap.cells.tree):
-            raise InputError("a blur is for squares and rectangles on the ground: leave it out of this map")
+        if not geometry.rectangles:
+            raise InputError("a blur is for squares and rectangles: leave it out of this map")
         metres = usual_blur(release) if metres is None else metres
         cells, owner = geometry.pieces
-        tree = cellmap.cells.tree
-        west, south, east, north = tree.bounds(cells)  # type: ignore[attr-defined]  # rectangles have bounds
-        (west, east), (south, north) = (
-            [sheet(lon, lat)[axis] for lon, lat in ((west, south), (east, north))] for axis in (0, 1)
-        )
-        bounds = (west, south, east, north)
-        view = Viewport.over(bounds)
-        sigma = metres / ground(view.latitude)
+        bounds, plane = _on_sheet(cellmap.cells.tree, cells), plane_of(cellmap.cells.tree)
+        view = replace(Viewport.over(bounds), plane=plane)
+        scale, unit = (view.unit, plane.unit) if plane else (ground(view.latitude), "m")
+        sigma = metres / scale
         if not 0 < sigma <= max(view.width, view.height):
-            width = max(view.width, view.height) * ground(view.latitude)
+            width = max(view.width, view.height) * scale
             raise InputError(
-                f"a blur is above 0 metres, and at most as wide as the map, {width:,.0f} m; found {metres:g}"
+                f"a blur is above 0 {unit}, and at most as wide as the map, {width:,.0f} {unit}; found {metres:g}"
             )
         x, y = _grid(view, sigma)
         km2 = geometry.km2[owner]
@@ -96,11 +95,18 @@ class Heatmap:
         from hazemap.releases.geotiff import write_bands
 
         goal = Path(path)
+        refuse_plane(self.view.plane, ".tif")
         if goal.suffix.lower() != ".tif":
             raise FileError(f"a heatmap is exported as .tif; found {str(path)!r}. Pictures are what `plot` draws")
         bands = {"density": self.density, "unbiased": self.unbiased, "stddev": self.stddev}
         tags = {"BLUR_METRES": f"{self.metres:g}", "UNIT": f"{self.counted} per km2"}
         write_bands(goal, bands, self.view, self.statement, tags)
+
+    def shown_part(self, **part: Any) -> Any:
+        """The region that a picture shows with this `frame` and `box`; None where it shows all of the map."""
+        from hazemap.draw.heatmaps import shown_of_heatmap
+
+        return shown_of_heatmap(self.density, self.stddev, self.view, **part)
 
     def plot(self, **options: Any) -> "Figure":
         """A picture of the density, and beside it of how sure it is; options are those of `draw_heatmap`."""
@@ -111,9 +117,10 @@ class Heatmap:
 
 
 def usual_blur(release: "Release") -> float:
-    """The side of the cell that the middle person is in, in metres on the ground: by the best guess."""
+    """The side of the cell that the middle person is in, by the best guess: in metres, or in the unit of a plane."""
     people = np.maximum(release.map.values, 0)[release.ground.places]
-    side = 1e3 * np.sqrt(release.ground.km2[release.ground.places])
+    tree = release.cells.tree
+    side = np.sqrt(ground_unit(tree).per * release.ground.km2[release.ground.places])
     if not (people @ side > 0):
         return float(side.max(initial=1.0))
     order = np.argsort(side, kind="stable")
@@ -131,6 +138,15 @@ def _correlated(release: "Release") -> bool:
     """Whether the errors of neighbouring cells may go together: of wavelets and sketches; least squares parts them."""
     asked = (getattr(exchange.question, "encoder", None) for exchange in release.transcript)
     return any(isinstance(encoder, HaarWavelet | CountMinSketch) for encoder in asked)
+
+
+def _on_sheet(tree: Any, cells: Cells) -> ViewportBounds:
+    """West, south, east and north of rectangles on the sheet that pictures are drawn on."""
+    if plane_of(tree):
+        return shapes_of(tree, cells, np.ones(len(cells))).bounds
+    west, south, east, north = tree.bounds(cells)
+    (left, bottom), (right, top) = sheet(west, south), sheet(east, north)
+    return left, bottom, right, top
 
 
 def _grid(view: Viewport, sigma: float) -> tuple[Floats, Floats]:
