@@ -78,7 +78,11 @@ def test_a_text_sets_the_fields_of_its_method(text, wanted):
         ("auto:fullness=5", "one fullness for each"),
         ("htf:T=", "NAME=VALUE"),
         ("htf:T=3,,", "NAME=VALUE"),
-        ("htf:3", "a method is one of"),
+        ("htf:3", "the method htf is spelled htf, and takes threshold=, T=, .* behind a colon; found 'htf:3'"),
+        ("htf:", "the method htf is spelled htf"),
+        ("flat:-1", "the method flat is spelled flat or flat:LEVEL; found 'flat:-1'"),
+        ("HTF", "found 'HTF'. Did you mean htf?"),
+        ("adaptive-gird:number=0.1", "Did you mean adaptive-grid?"),
         ("HTF:T=3", "a method is one of"),
     ],
 )

@@ -27,12 +27,14 @@ def test_centres_are_written_whole(release, hazemap, tmp_path):
     assert "is there already" in hazemap("centres", "map.parquet", "-o", "c.csv").err
     assert ".csv or .geojson" in hazemap("centres", "map.parquet", "-o", "c.txt").err
     assert hazemap("centres", "map.parquet", "-k", "0").code == 2
+    assert "has no slots" in hazemap("centres", "map.parquet", "--slot", "8").err
 
 
 def test_a_blur_is_drawn_and_exported(release, hazemap, tmp_path):
     done = hazemap("show", "map.parquet", "--blur", "900", "-o", "heat.tif", "--json")
     assert (done.code, done.json["blur_metres"]) == (0, 900), done.err
     assert hazemap("show", "map.parquet", "--blur", "900", "-o", "heat.png", "--width", "5").code == 0
+    assert "heat.tif is a heatmap that was drawn from a release" in hazemap("ask", "heat.tif").err
     assert "--blur METRES" in hazemap("show", "map.parquet", "-o", "heat2.tif").err
     assert "above 0 m, " in hazemap("show", "map.parquet", "--blur", "1e9", "-o", "x.png").err
 

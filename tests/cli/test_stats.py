@@ -219,4 +219,7 @@ def test_a_histogram_of_one_place_is_asked_for_and_drawn(made, hazemap, tmp_path
     assert "one --cell and one --slot, and no --statistic" in hazemap("show", "speed.parquet", "--slot", "0").err
     plain = hazemap(*GOOD, *WHERE, "-o", "plain.parquet")
     assert plain.code == 0
+    whole = hazemap(*GOOD, *WHERE, "--slots", "always", "--distribution", "8", "-o", "whole.parquet")
+    assert whole.code == 0, whole.err  # its one slot need not be named
+    assert len(hazemap("ask", "whole.parquet", *here[1:3], "--histogram", "--json").json["bins"]) == 8
     assert "the value encoding has no bins" in hazemap("ask", "plain.parquet", *here[1:], "--histogram").err

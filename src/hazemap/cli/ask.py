@@ -174,6 +174,7 @@ def _answers(made: "StudyAnswers", narrowed: object, confidence: float, as_json:
 def _histogram(made: "Statistics", cells: list[str] | None, slot: str | None, confidence: float, as_json: bool) -> None:
     from rich.table import Table
 
+    slot = made.slots[0] if slot is None and len(made.slots) == 1 else slot
     if cells is None or len(cells) != 1 or slot is None:
         raise InputError("a histogram needs one --cell and one --slot")
     found = made.histogram(cells[0], slot)

@@ -26,6 +26,9 @@ def centres(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write them, too: .csv or .geojson.")
     ] = None,
+    slot: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Of a map with time: these slots, such as 8 or 7-9.")
+    ] = None,
     confidence: Annotated[
         float, typer.Option(metavar="P", help="The confidence of the intervals, between 0 and 1.")
     ] = 0.95,
@@ -37,7 +40,7 @@ def centres(
     Ways are as the crow flies. Asking is free: it looks at released numbers alone. Intervals are those of the noise,
     for these places as if they had been chosen beforehand.
     """
-    from hazemap.releases import Release, open_release
+    from hazemap.releases import Release, TimedRelease, open_release
 
     if output is not None and output.suffix.lower() not in (".csv", ".geojson"):
         raise FileError(f"centres can be written as .csv or .geojson; found {str(output)!r}")
@@ -47,6 +50,10 @@ def centres(
         release = open_release(file)
         if not isinstance(release, Release):
             raise InputError(f"{file} holds {release.HOLDS}: centres are those of a map")
+        if slot is not None:
+            if not isinstance(release, TimedRelease):
+                raise InputError(f"{file} is a map, which has no slots: leave --slot out")
+            release = release.during(slot)
         tell("looking for centres", None)
         found = release.centres(number, confidence)
         if output is not None:

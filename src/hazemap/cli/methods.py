@@ -8,7 +8,6 @@ import typer
 from hazemap.cli.completion import method_names
 from hazemap.cli.console_output import deliver
 from hazemap.cli.shared_options import AsJson
-from hazemap.errors import InputError
 
 if TYPE_CHECKING:
     from hazemap.algorithms.method_descriptions import DescribedMethod
@@ -31,6 +30,7 @@ def methods(
     from hazemap.algorithms.built_in_methods import BUILT_IN
     from hazemap.algorithms.method_descriptions import described
     from hazemap.algorithms.plug_ins import method_named, plug_in_names
+    from hazemap.specs.method_from_name import unknown_method
 
     if name is None:
         known = [described(each) for each in BUILT_IN.values()]
@@ -38,7 +38,7 @@ def methods(
         return
     named = method_named(name.partition(":")[0])
     if named is None:
-        raise InputError(f"a method is one of: {', '.join((*BUILT_IN, *plug_in_names()))}; found {name!r:.80}")
+        unknown_method(name, (*BUILT_IN, *plug_in_names()))
     _shown(described(named), as_json)
 
 

@@ -43,7 +43,7 @@ class Role:
         if len(fitting) != 1:
             raise TableError(
                 f"the {self.what} was said to be in column {wanted!r};"
-                f" found {' and '.join(fitting) or 'only ' + ', '.join(found)}"
+                f" found {' and '.join(fitting) or 'only ' + ', '.join(found)}; {self._hint}"
             )
         return fitting[0]
 

@@ -143,6 +143,8 @@ def read(path: Path) -> MapContents:
 
     with reading(path), rasterio.open(path, driver="GTiff") as picture:
         tags = picture.tags()
+        if "BLUR_METRES" in tags:
+            raise FileError(f"{path} is a heatmap that was drawn from a release: open the release itself")
         if "HAZEMAP" not in tags:
             raise FileError(
                 f"{path} is a TIFF, but no release of hazemap: it has no tag HAZEMAP."

@@ -1,9 +1,11 @@
 """Builds a method from its name, with the cells and the box that go with it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from fractions import Fraction
 from math import cos, degrees, radians
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 from hazemap.algorithm_disclosure import Learned
 from hazemap.algorithms.adaptive_slots import AdaptiveSlots
@@ -24,7 +26,7 @@ from hazemap.spatial.h3_hexagons import REACH, Hexagons
 from hazemap.spatial.plane import Plane, PlaneBox, PlaneQuadtree, plane_of
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.quadtree_clipped_to_districts import DistrictQuadtree
-from hazemap.specs.parsing import DistrictFiles, HexagonCells, QuadtreeCells, refuse
+from hazemap.specs.parsing import DistrictFiles, HexagonCells, QuadtreeCells
 from hazemap.tables.contribution_bounding import Bounding
 from hazemap.temporal.time_slots import Slots
 from hazemap.values.timed_tree import TimedTree
@@ -79,9 +81,23 @@ def _understood(text: str, cells: QuadtreeCells | HexagonCells | DistrictFiles) 
     argument = named.argument(text) if named else None
     districts = isinstance(cells, DistrictFiles)
     if named is None or argument is None or not _cuts(named, districts):
+        if named is not None and _cuts(named, districts):
+            takes = ", ".join(f"{each.name}=" for each in named.settings)
+            raise InputError(
+                f"the method {named.name} is spelled {' or '.join(named.spellings)}"
+                f"{f', and takes {takes}… behind a colon' if takes else ''}; found {text!r:.80}"
+            )
         own = [spelling for each in BUILT_IN.values() if _cuts(each, districts) for spelling in each.spellings]
-        refuse("a method for districts" if districts else "a method", ", ".join((*own, *plug_in_names())), text)
+        unknown_method(text, (*own, *plug_in_names()), "a method for districts" if districts else "a method")
     return named, argument
+
+
+def unknown_method(text: str, known: Sequence[str], what: str = "a method") -> NoReturn:
+    """`InputError` that says which methods there are, and which of them was probably meant."""
+    names = list(dict.fromkeys(name.partition(":")[0] for name in known))
+    meant = get_close_matches(text[:80].casefold().partition(":")[0], names, 1)
+    hint = f". Did you mean {meant[0]}?" if meant else ""
+    raise InputError(f"{what} is one of: {', '.join(known)}; found {text!r:.80}{hint}")
 
 
 def _cuts(named: NamedMethod, districts: bool) -> bool:

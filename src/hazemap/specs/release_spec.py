@@ -114,8 +114,10 @@ class ReleaseSpec(Specification):
         if self.known:
             return self.known
         if self.mark:
-            if self.prior is not None or self.plane is not None:
-                raise InputError("where marks are counted, first cells and plane are the method's own: leave them out")
+            if self.plane is not None:
+                raise InputError("marks are counted on the ground alone: leave the marks or the plane out")
+            if self.prior is not None:
+                raise InputError("where marks are counted cells are found anew: leave the marks or the prior out")
             asked = self.mark, self.goal, self.method, self.cells, self.box, self.bounding, self.timeslots
             marked = method_of_marks(*asked)
             return cast(MethodOfBox | PrivateBoundingBox, marked)

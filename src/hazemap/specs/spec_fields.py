@@ -267,7 +267,13 @@ class StatisticsOptions(CommonOptions, total=False):
     quantiles: Annotated["Sequence[float]", Field("Quantiles too: 0.1,0.5,0.9.", VALUES, "P,P,…", list)]
     bins: Annotated[
         int | None,
-        Field("A distribution too, over so many bins between the bounds; 16 for quantiles.", VALUES, "N", int),
+        Field(
+            "A distribution too, over so many bins between the bounds; 16 for quantiles.",
+            VALUES,
+            "N",
+            int,
+            flags=("--bins", "--distribution"),
+        ),
     ]
     output: Annotated[
         "str | os.PathLike[str] | None",
