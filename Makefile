@@ -53,7 +53,8 @@ compare-docs: .venv/test  ## Every comparison there is (hours), and the pages of
 	for name in $(COMPARISONS); do $(BIN)/python -m research.compare $$name --data $(EVALUATION) -o comparison/$$name || exit 1; done
 	$(BIN)/python -m research.compare.documentation_page comparison
 
-PAPER_SCRIPTS := heatmap_paper proportions pyramid fixations shuffle_heatmaps national_release city_statistics discovery
+PAPER_SCRIPTS := heatmap_paper proportions pyramid fixations shuffle_heatmaps national_release city_statistics discovery \
+  surat_estimators priors
 
 results: compare-docs  ## Every figure and table of the papers on the evaluation data (hours; never in CI), and their pages
 	for script in $(PAPER_SCRIPTS); do $(BIN)/python -m research.benchmarks.$$script || exit 1; done
