@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
+import geopandas
 import numpy as np
 import pytest
+import shapely
 
 from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Pyramid
@@ -15,7 +17,9 @@ from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.releases import Release
 from hazemap.releases.k_median_centres import FINE, RADIUS, Centres
+from hazemap.spatial.districts import Districts
 from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.quadtree_clipped_to_districts import DistrictQuadtree
 from hazemap.tables.contribution_bounding import OneVote
 from hazemap.trust.curator import Curator
 
@@ -117,3 +121,16 @@ def test_intervals_and_ways_are_those_of_the_numbers():
     assert 100 * 0.7 * side < found.placement < 100 * 0.8 * side
     assert (found.high - found.low).tolist() == pytest.approx([2 * np.ceil(1.96 * 8**0.5), 2 * 4])
     assert ((found.low <= found.count) & (found.count <= found.high)).all()
+
+
+def test_cells_without_ground_hold_nobody_and_have_no_place():
+    """Trees in districts cut some cells to nothing at the border."""
+    west = geopandas.GeoDataFrame({"name": ["West"]}, geometry=[shapely.box(0, 0, 1, 1)], crs="EPSG:4326")
+    tree = DistrictQuadtree(Districts.of(west), Quadtree.world(12))
+    cells = tree.root
+    for _ in range(9):
+        cells = tree.children(cells)
+    empty = shapely.is_empty(tree.outlines(cells))
+    assert empty.any() and not empty.all()
+    found = of(Leaves(tree, cells), np.where(empty, 3.0, 20.0)).centres(3)
+    assert np.isfinite([found.lon, found.lat, found.metres]).all() and (abs(found.lon - 0.5) < 0.6).all()

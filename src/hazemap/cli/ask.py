@@ -233,7 +233,7 @@ def _top(release: "Release", number: int, by: str, confidence: float, as_json: b
             f"{row['count']:,.0f}",
             f"{row['stddev']:,.0f}",
             f"{row['low']:,.0f} … {row['high']:,.0f}",
-            f"{row[told[1]]:,.0f}" if unit.per > 1 else f"{row[told[1]]:,.3g}",
+            f"{row[told[1]]:,.0f}" if row[told[1]] >= 100 else f"{row[told[1]]:.3g}",
         )
     said = "Intervals are longer than a cell's own, because the cells were chosen for their numbers."
     deliver({"counted": release.counted, "confidence": confidence, "top": rows}, as_json, table, said)

@@ -148,7 +148,8 @@ def _spread(ground: CellGeometry, values: Floats) -> _Parts:
             np.concatenate([whole[~cut], new])
             for whole, new in ((cells, parts), (owner, owner[cut][place]), (share, smaller))
         )
-    return _Parts(cells, owner, share)
+    there = share > 0  # others have no outline, and so no middle
+    return _Parts(cells[there], owner[there], share[there])
 
 
 def _middles(ground: CellGeometry, cells: "np.ndarray[tuple[int], np.dtype[np.uint64]]") -> Floats:
