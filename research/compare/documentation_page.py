@@ -44,8 +44,9 @@ papers' slides has lost their figures, so the published numbers are those that t
 TODAY = """# What is published today, and what it tells of people
 
 Counts with a rule for small ones, as many offices publish them, beside maps under differential privacy, of people who
-are made up. Made by `python -m research.compare today`, which is `hazemap compare today` with the city of the evaluation data, and
-written from its results; nothing is typed by hand. [How to repeat it with a map of your own](../how-to/compare.md#beside-what-is-published-today)."""
+are made up. Made by `python -m research.compare today`, which is `hazemap compare today` with the city of the
+evaluation data, and written from its results; nothing is typed by hand.
+[How to repeat it with a map of your own](../how-to/compare.md#beside-what-is-published-today)."""
 HTF_PAPER = """# The paper on trees of even density, measured again
 
 The figures of Shaham et al. (2022, section 7) and what the paper claims of each, held against what is measured here. A

@@ -13,7 +13,8 @@ HEAD = """# Every figure and table of the papers
 
 What became of each when we measured it again, on public and made-up data. `make results` makes all pages anew, in some
 hours. A verdict is about what a paper claims, not about its very numbers, where its data is not public.
-Theorems are tests: `tests/laws/test_theorems_of_papers.py` checks them on small instances, and names where others are."""
+Theorems are tests: `tests/laws/test_theorems_of_papers.py` checks them on small instances, and says where
+others are."""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ def test_a_blur_is_drawn_and_exported(release, hazemap, tmp_path):
     done = hazemap("show", "map.parquet", "--blur", "900", "-o", "heat.tif", "--json")
     assert (done.code, done.json["blur_metres"]) == (0, 900), done.err
     assert hazemap("show", "map.parquet", "--blur", "900", "-o", "heat.png", "--width", "5").code == 0
-    assert "heat.tif is a heatmap that was drawn from a release" in hazemap("ask", "heat.tif").err
+    assert "it is a heatmap that was drawn from one; open that" in hazemap("ask", "heat.tif").err
     assert "--blur METRES" in hazemap("show", "map.parquet", "-o", "heat2.tif").err
     assert "above 0 m, " in hazemap("show", "map.parquet", "--blur", "1e9", "-o", "x.png").err
 

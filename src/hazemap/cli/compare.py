@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hazemap.cli.completion import method_texts
-from hazemap.cli.console_output import console, deliver, note, progress
+from hazemap.cli.console_output import console, deliver, note, progress, several
 from hazemap.cli.shared_options import AsJson
 from hazemap.errors import HazemapError
 
@@ -97,7 +97,8 @@ def compare(
         "files": [str(folder / RESULTS), *map(str, files)],
         "tables": [{"heading": table.heading, "rows": table.rows} for table in tables],
     }
-    counted = f"{len(outcome.rows):,} trials, {outcome.fresh:,} of them new: {folder / RESULTS}, {files[0]}"
+    kept = ", ".join(map(str, (folder / RESULTS, *files[:2])))
+    counted = f"{several(len(outcome.rows), 'trial')}, {outcome.fresh:,} of them new: {kept}"
     deliver(facts, as_json, *(table.rich() for table in tables), "", counted)
     if outcome.failures:
         raise HazemapError(f"{len(outcome.failures):,} trials failed; the same command tries them again")

@@ -258,9 +258,10 @@ def extent_of(tree: CellTimeSlots, values: Floats, *, frame: MapExtent = MapExte
     across = " to ".join(degrees(edge, "E", "W", digits) for edge in (west, east))
     up = " to ".join(degrees(edge, "N", "S", digits) for edge in (south, north))
     touched, whole, every = view.touches(shapes.bounds).sum(), view.contains(shapes.bounds).sum(), tree.cells.size
-    cells = f"all {every:,} cells" if whole == every else f"{whole:,} of {every:,} cells"
+    one = "the one cell" if every == 1 else f"all {every:,} cells"
+    cells = one if whole == every else f"{whole:,} of {every:,} cells"
     cells += f" and parts of {touched - whole:,} more" if touched > whole else ""
-    return f"Shown are {cells}, from {across} and from {up}."
+    return f"Shown {'is' if whole == every == 1 else 'are'} {cells}, from {across} and from {up}."
 
 
 def _fill(

@@ -143,13 +143,11 @@ def read(path: Path) -> MapContents:
 
     with reading(path), rasterio.open(path, driver="GTiff") as picture:
         tags = picture.tags()
-        if "BLUR_METRES" in tags:
-            raise FileError(f"{path} is a heatmap that was drawn from a release: open the release itself")
         if "HAZEMAP" not in tags:
-            raise FileError(
-                f"{path} is a TIFF, but no release of hazemap: it has no tag HAZEMAP."
-                " Tools that rewrite a file drop it; open the file that was published"
-            )
+            lost = "it has no tag HAZEMAP. Tools that rewrite a file drop it; open the file that was published"
+            drawn = "it is a heatmap that was drawn from one; open that"
+            why = drawn if "BLUR_METRES" in tags else lost
+            raise FileError(f"{path} is a TIFF, but no release of hazemap: {why}")
         label, packed = parse_label(path, tags["HAZEMAP"]), tags["HAZEMAP_TRANSCRIPT"]
         said = tags.get(byte_digest.TAG, "" if "integrity" in label else None)  # files of older versions have none
         if said is not None and not byte_digest.fits(path, said.encode(), byte_digest.GEOTIFF):
