@@ -20,6 +20,14 @@ def test_a_release_says_what_it_holds_promises_and_costs(release, tmp_path):
     assert Release.open(tmp_path / "map.parquet").total().value == pytest.approx(4000, abs=300)
 
 
+def test_a_cap_that_is_proposed_is_no_less_than_what_is_spent(release, hazemap):
+    again = hazemap(*GOOD, "--epsilon", "1.5")
+    assert again.err == (
+        "'visits' has no cap yet, and has spent ε = 2.5; "
+        "`hazemap ledger cap visits 3` lets it spend ε = 3 in all, ever\n"
+    )
+
+
 def test_json_is_one_object_with_the_statement(hazemap, visits):
     done = hazemap(*GOOD, "--json")
     assert (done.code, done.err) == (0, "")

@@ -1,6 +1,8 @@
 """`hazemap release`: from a table to a published map."""
 
+from math import ceil
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -63,7 +65,10 @@ def release(
         f"Charged {made.statement.budget} to the data set {status.name!r}{left}.",
     )
     if not status.cap and not as_json:
-        note(f"{status.name!r} has no cap yet; `hazemap ledger cap {status.name} 1` lets it spend ε = 1 in all, ever")
+        most = max(1, ceil(status.spent.value)) if status.spent.measure == "ε" else 1
+        so_far = f", and has spent {status.spent}" if most > 1 else ""
+        lets = f"`hazemap ledger cap {quote(status.name)} {most}` lets it spend ε = {most} in all, ever"
+        note(f"{status.name!r} has no cap yet{so_far}; {lets}")
     return None
 
 
