@@ -160,8 +160,8 @@ def test_a_specification_keeps_its_marks():
 
 
 def test_marks_begin_with_cells_of_their_own_on_the_ground():
-    for other in ({"prior": "map.parquet"}, {"plane": "100,50"}):
-        with pytest.raises(InputError, match="leave them out"):
+    for word, other in (("prior", {"prior": "map.parquet"}), ("plane", {"plane": "100,50"})):
+        with pytest.raises(InputError, match=f"leave the marks or the {word} out"):
             hazemap.ReleaseSpec.of("rows.parquet", epsilon=1, mark="ill", **other)
 
 

@@ -127,7 +127,8 @@ def test_a_small_run_of_each_has_results_figures_and_a_page_and_goes_on(name, he
     results = Results.read(out / RESULTS, {place: atlas.map(place) for place in preset.places})
     for score in preset.scores:
         assert np.isfinite(results.frame[score]).all()
-    page, *pictures = written(preset, results, out)
+    page, html, *pictures = written(preset, results, out)
+    assert html.name == "page.html" and html.read_text().count("data:image/png") == len(pictures)
     assert len(pictures) == len(preset.figures) and all(path.stat().st_size > 1000 for path in pictures)
     text = page.read_text()
     assert "nan" not in text.lower()
