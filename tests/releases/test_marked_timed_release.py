@@ -264,7 +264,7 @@ def test_a_share_that_was_changed_for_other_tools_is_found(kept, tmp_path, capsy
         ({"mark": THREE, "slots": MINUTES, "cells": "h3:5", "box": "-30,30,30,60"}, "fewer marks"),
         ({"mark": THREE, "slots": "hour-of-day", "cells": "h3:8", "box": None}, "declare the box"),
         ({"mark": THREE, "slots": "hour", **YEARS, "cells": "quadtree:24"}, "63 bits"),
-        ({"prior": "map.parquet"}, "leave them out"),
+        ({"prior": "map.parquet"}, "leave the marks or the prior out"),
     ],
 )
 def test_what_cannot_be_made_is_refused_before_it_costs_anything(tmp_path, options, why):

@@ -40,7 +40,7 @@ def centres(
     Ways are as the crow flies. Asking is free: it looks at released numbers alone. Intervals are those of the noise,
     for these places as if they had been chosen beforehand.
     """
-    from hazemap.releases import Release, TimedRelease, open_release
+    from hazemap.releases import MarkedTimedRelease, Release, TimedRelease, open_release
 
     if output is not None and output.suffix.lower() not in (".csv", ".geojson"):
         raise FileError(f"centres can be written as .csv or .geojson; found {str(output)!r}")
@@ -51,7 +51,7 @@ def centres(
         if not isinstance(release, Release):
             raise InputError(f"{file} holds {release.HOLDS}: centres are those of a map")
         if slot is not None:
-            if not isinstance(release, TimedRelease):
+            if not isinstance(release, TimedRelease | MarkedTimedRelease):
                 raise InputError(f"{file} is a map, which has no slots: leave --slot out")
             release = release.during(slot)
         tell("looking for centres", None)

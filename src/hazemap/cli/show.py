@@ -380,7 +380,7 @@ def _every_slot(
         kind = PlaneBox if plane_of(release.cells.tree) else Box
         part: dict[str, Any] = {"frame": MapExtent(frame), "box": kind.parse(box) if box else None}
         said = PeopleOutside.of(release, shown_part(release.map, **part)).to_json()
-        look = {**look, **part}
+        look = {**look, **part, "note": release.note(**part)}
         if goal.suffix.lower() in MOVING:
             release.animate(goal, tell=tell, **look)
         else:
