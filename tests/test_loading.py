@@ -59,7 +59,7 @@ def test_a_release_loads_no_protocol_server_device_or_plotting_code_and_a_questi
     assert not {"matplotlib", "geopandas", "rasterio", "httpx", "starlette"} & set(loaded)
     lines = said(A_QUESTION, tmp_path / "map.parquet")
     [all_people] = (line for line in lines if line[:3] == ["loaded", "for", "all:"])
-    assert not {"scipy", "shapely", "pyproj", "h3", "pyarrow.compute"} & set(all_people)
+    assert not {"scipy", "shapely", "pyproj", "h3", "pyarrow.compute", "pydantic"} & set(all_people)
     assert not {"hazemap.algorithms", "hazemap.recipes", "hazemap.releases.statistics_release"} & set(all_people)
     loaded = lines[-1]
     assert not {"numba", "pandas", "matplotlib", "duckdb"} & set(loaded)

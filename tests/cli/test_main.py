@@ -153,10 +153,24 @@ def test_the_list_of_commands_loads_none_of_them_nor_rich():
     program = (
         "import sys\nfrom hazemap.cli.main import main\n"
         "assert main(['--help']) == 0 and main([]) == 2\n"
-        "print(*(name for name in sys.modules if name.startswith(('rich', 'hazemap.cli.'))), file=sys.stderr)"
+        "print(*(name for name in sys.modules if name.startswith(('rich', 'pydantic', 'hazemap.cli.'))), "
+        "file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stderr.split() == ["hazemap.cli.console_output", "hazemap.cli.main"]
+    assert done.stderr.split() == ["hazemap.cli.console_output", "hazemap.cli.plain_values", "hazemap.cli.main"]
+
+
+def test_idle_threads_are_told_to_sleep_before_numpy_is_loaded():
+    program = (
+        "import os, sys\nfrom hazemap.cli import main\nfound = []\n"
+        "main.main = lambda words: found.append(('numpy' in sys.modules, os.environ.get('OPENBLAS_THREAD_TIMEOUT')))\n"
+        "try:\n    main.run()\nexcept SystemExit:\n    print(*found[0])"
+    )
+    without = {name: value for name, value in os.environ.items() if name != "OPENBLAS_THREAD_TIMEOUT"}
+    for said, set_already in (("4", {}), ("20", {"OPENBLAS_THREAD_TIMEOUT": "20"})):
+        words = [sys.executable, "-c", program]
+        done = subprocess.run(words, env=without | set_already, capture_output=True, text=True, check=True)
+        assert done.stdout.split() == ["False", said]
 
 
 @pytest.mark.parametrize("name", entry.COMMANDS)

@@ -5,6 +5,7 @@ Exit codes: 0 done · 1 the system refused, or a bug · 2 wrong options or data 
 130 interrupted.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -16,9 +17,14 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from hazemap.cli.console_output import complain, warned
+from hazemap.cli.plain_values import lighten, lightened
 from hazemap.errors import HazemapError
 
 INTERRUPTED = 130
+SLEEP_AT_ONCE = {"OPENBLAS_THREAD_TIMEOUT": "4"}
+"""How long threads of NumPy's linear algebra wait for work before they sleep: 2⁴ ticks of the clock. By default it is
+2²⁶, in which each of them keeps a processor busy, from when NumPy is loaded and after every product."""
+
 BUG = "this is a bug in hazemap, not in what you asked; please report it with the lines above"
 
 COMMANDS = {
@@ -80,6 +86,10 @@ class Commands(TyperGroup):
         super().__init__(**settings)
         self.commands = LazyCommands(dict.fromkeys(COMMANDS))
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Its options."""
+        return lightened(super().get_params(ctx))
+
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the same in every context
         """Their names, in the order of the help."""
         return list(self.commands)
@@ -119,9 +129,12 @@ def _loaded(name: str) -> Any:
     holder = typer.Typer(add_completion=False, rich_markup_mode="rich")
     if hasattr(module, "app"):
         holder.add_typer(module.app)
-        return get_command(holder).commands[name]  # type: ignore[attr-defined]  # a group has them
-    holder.command(name, epilog=module.EXAMPLE)(getattr(module, name.replace("-", "_")))
-    return get_command(holder)
+        command: Any = get_command(holder).commands[name]  # type: ignore[attr-defined]  # a group has them
+    else:
+        holder.command(name, epilog=module.EXAMPLE)(getattr(module, name.replace("-", "_")))
+        command = get_command(holder)
+    lighten(command)
+    return command
 
 
 LOOKS: dict[str, Any] = {
@@ -183,6 +196,8 @@ def main(arguments: Sequence[str], commands: typer.Typer = app, name: str = "haz
 
 def run() -> None:
     """The entry point of the `hazemap` command."""
+    for name, value in SLEEP_AT_ONCE.items():
+        os.environ.setdefault(name, value)  # before NumPy is loaded, which reads it
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ± or ε shows a question mark, not a traceback
