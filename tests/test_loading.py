@@ -179,8 +179,9 @@ def test_a_class_behind_a_loop_counts_with_all_that_stands_in_it():
 
 def test_the_few_and_the_many_are_the_same_to_the_last_bit(monkeypatch):
     y = np.random.default_rng(1).random(3000)
-    monkeypatch.setattr(geodesy, "worth_compiling", lambda _: False)
-    assert np.array_equal(geodesy.latitudes(y), pixel_kernels.latitudes(y))
+    monkeypatch.setattr(geodesy, "compiler_is_loaded", lambda: False)
+    for some in (y, y[:9], y[:0], np.repeat(y, 3)):
+        assert np.array_equal(geodesy.latitudes(some), pixel_kernels.latitudes(some))
     rng = np.random.default_rng(2)
     parent = np.array([-1, *(rng.integers(0, i) for i in range(1, 300))])
     missing, numbers = rng.random(300) < 0.2, rng.normal(0, 9, 300)

@@ -333,10 +333,15 @@ class Leaves(EqualByFields):
         The area of a cell with others inside is that of the largest cells that the others leave free. So it
         is never negative, as a difference could be: hexagons have not quite the area of their children.
         """
-        owned, real = np.zeros(self.size), self.cells != NOWHERE
-        owned[real] = self.tree.area(self.cells[real])
+        real = self.cells != NOWHERE
+        if real.all():
+            owned = np.asarray(self.tree.area(self.cells), dtype=np.float64)
+        else:
+            owned = np.zeros(self.size)
+            owned[real] = self.tree.area(self.cells[real])
         if not self.nested:
             return owned
+        owned = owned.copy()
         owned[self.holder[self.holder >= 0]] = 0
         # Climb from the nested cells: `taken` are cells with something listed in them, `owner` holds them.
         taken, owner = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64)

@@ -1,17 +1,20 @@
 """One-hot encoding: the number of votes, or people, in each cell."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cells import NOWHERE, Leaves, Partition
 from hazemap.encoders.encoder import Entries
-from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, Bounding, Sensitivity
 from hazemap.tables.votes import VotesTable
+
+if TYPE_CHECKING:
+    from hazemap.engines.memory import MemoryTable
 
 
 class _VotesInCells:
@@ -25,7 +28,7 @@ class _VotesInCells:
         """How many cells."""
         return self.cells.size
 
-    def encode(self, table: MemoryTable) -> Entries:
+    def encode(self, table: "MemoryTable") -> Entries:
         """What each person adds where."""
         person, base, weight = table.bounded(self.cells.tree, self.bounding)
         position = self.cells.locate(base)

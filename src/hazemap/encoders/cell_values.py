@@ -1,17 +1,20 @@
 """Sums of value counters in each cell and slot, over all people."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.encoders.encoder import Entries
-from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
 from hazemap.tables.contribution_bounding import OwnMeans, Sensitivity
 from hazemap.tables.votes import VotesTable
 from hazemap.values.cell_slot_counters import CellTimeSlots
+
+if TYPE_CHECKING:
+    from hazemap.engines.memory import MemoryTable
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ class Values:
         cells, records, scales = self.bounding.cells, self.bounding.records, self.tree.value_encoding.scales
         return Sensitivity(self.bounding.sensitivity.l1, cells * records**2 * sum(scale**2 for scale in scales))
 
-    def encode(self, table: MemoryTable) -> Entries:
+    def encode(self, table: "MemoryTable") -> Entries:
         """What each person adds where."""
         person, counter, weight = table.bounded(self.tree, self.bounding)
         return Entries(person, counter.astype(np.int64) - 1, weight)

@@ -2,16 +2,19 @@
 
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.encoders.encoder import Encoder, Entries
-from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
 from hazemap.tables.contribution_bounding import Sensitivity
 from hazemap.tables.votes import VotesTable
+
+if TYPE_CHECKING:
+    from hazemap.engines.memory import MemoryTable
 
 MOST_PARTS = 1 << 10
 """Parts of a stack: methods ask a few levels together."""
@@ -51,7 +54,7 @@ class Concatenation:
         each = [(w, part.sensitivity) for w, part in zip(self.weights, self.parts, strict=True)]
         return Sensitivity(sum(w * s.l1 for w, s in each), sum(w * w * s.l2_squared for w, s in each))
 
-    def encode(self, table: MemoryTable) -> Entries:
+    def encode(self, table: "MemoryTable") -> Entries:
         """What each person adds where."""
         starts = accumulate((part.size for part in self.parts), initial=0)
         each = [

@@ -1,18 +1,21 @@
 """Count-min sketch of a level that has too many cells to list."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cells import NOWHERE, Cells, Tree
 from hazemap.encoders.encoder import Entries
-from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding, Sensitivity
 from hazemap.tables.keyed_hash import KeyWords, numbers, seeds
 from hazemap.tables.votes import VotesTable
+
+if TYPE_CHECKING:
+    from hazemap.engines.memory import MemoryTable
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ class CountMinSketch:
         buckets = numbers(key[:, None], cells[None, :]) % np.uint64(self.width)
         return (buckets + (row * np.uint64(self.width))[:, None]).astype(np.int64)
 
-    def encode(self, table: MemoryTable) -> Entries:
+    def encode(self, table: "MemoryTable") -> Entries:
         """What each person adds where."""
         person, base, weight = table.bounded(self.tree, self.bounding)
         position = self.places(self._above(base))

@@ -1,13 +1,15 @@
 """The encoder interface: a person's rows become a vector, whose bound is this floor's whole privacy argument."""
 
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.engines.memory import MemoryTable
 from hazemap.tables.contribution_bounding import Sensitivity
 from hazemap.tables.votes import VotesTable
+
+if TYPE_CHECKING:
+    from hazemap.engines.memory import MemoryTable
 
 
 class Entries(NamedTuple):
@@ -33,14 +35,14 @@ class Encoder(Protocol):
     def sensitivity(self) -> Sensitivity:
         """How far one person can move the vector."""
 
-    def encode(self, table: MemoryTable) -> Entries:
+    def encode(self, table: "MemoryTable") -> Entries:
         """What each person of a table in memory (a device holds one of one person) adds where."""
 
     def total(self, table: VotesTable) -> NDArray[np.int64]:
         """The exact sums over a table, from its votes. Only a trust model may ask, to add noise to it."""
 
 
-def total(encoder: Encoder, table: MemoryTable) -> NDArray[np.int64]:
+def total(encoder: Encoder, table: "MemoryTable") -> NDArray[np.int64]:
     """The exact sums, person by person: what `Encoder.total` must equal."""
     entries = encoder.encode(table)
     sums = np.zeros(encoder.size, dtype=np.int64)

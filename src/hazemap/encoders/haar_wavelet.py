@@ -2,19 +2,21 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.encoders.encoder import Entries
-from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
 from hazemap.spatial.quadtree import LARGEST_GRID, Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding, Sensitivity
 from hazemap.tables.votes import VotesTable
+
+if TYPE_CHECKING:
+    from hazemap.engines.memory import MemoryTable
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class HaarWavelet:
         """Which of the cells stands in each row and column of a picture, int64[rows, columns]."""
         return self.tree.grid(self.level).view(np.int64) - (1 << 2 * self.level)
 
-    def encode(self, table: MemoryTable) -> Entries:
+    def encode(self, table: "MemoryTable") -> Entries:
         """What each person adds where: (L + 1)² entries for each of their cells."""
         person, base, weight = table.bounded(self.tree, self.bounding)
         real = base != NOWHERE

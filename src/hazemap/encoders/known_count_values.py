@@ -2,19 +2,21 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hazemap.arrays import Ints
 from hazemap.encoders.encoder import Entries
-from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, TableError
 from hazemap.field_types import EqualByFields, check_fields, own_array
 from hazemap.tables.contribution_bounding import OwnMeans, Sensitivity
-from hazemap.tables.person_cell_values import SelectedPersonCellValues
 from hazemap.tables.votes import VotesTable
 from hazemap.values.cell_slot_counters import CellTimeSlots
 from hazemap.values.value_encoding import KnownCountEncoding
+
+if TYPE_CHECKING:
+    from hazemap.engines.memory import MemoryTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,12 +94,14 @@ class KnownCountValues(EqualByFields):
         """How far one person can move the sums by having other values."""
         return Sensitivity(self.most * self.known_encoding.l1, self.squares * self.known_encoding.l2_squared)
 
-    def encode(self, table: MemoryTable) -> Entries:
+    def encode(self, table: "MemoryTable") -> Entries:
         """`TableError`: whom to count where is known of all people together, not from one person's rows."""
         raise TableError(f"{len(table.person)} rows do not say who counts where: values-only is for a curator")
 
     def total(self, table: VotesTable) -> Ints:
         """The exact sums. O(pairs)."""
+        from hazemap.tables.person_cell_values import SelectedPersonCellValues
+
         if not isinstance(table, SelectedPersonCellValues):
             raise TableError("values-only is answered from pairs of people and places: tables.person_cell_values")
         weight, most, squares = table.weights()

@@ -5,23 +5,27 @@ Scores, and whatever is about arrays, only a curator can compute.
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from hazemap.arrays import Ints
 from hazemap.encoders.encoder import Entries
-from hazemap.engines.memory import MemoryTable
-from hazemap.engines.single_cell_table import SingleCellSamples
 from hazemap.errors import InputError, TableError
 from hazemap.tables.contribution_bounding import Sensitivity
 from hazemap.tables.sample_grouping import Grouping, SampleCounts
 from hazemap.tables.votes import VotesTable
 from hazemap.values.quantizer import Quantizer
 
+if TYPE_CHECKING:
+    from hazemap.engines.memory import MemoryTable
+    from hazemap.engines.single_cell_table import SingleCellSamples
 
-def samples(table: VotesTable) -> SingleCellSamples:
+
+def samples(table: VotesTable) -> "SingleCellSamples":
     """The table, if it has values of people; `TableError` if it only has places."""
+    from hazemap.engines.single_cell_table import SingleCellSamples
+
     if not isinstance(table, SingleCellSamples):
         raise TableError("this question is about values: it needs a table of samples, hazemap.tables.Samples")
     return table
@@ -55,7 +59,7 @@ class ValueSums:
         """How far one person can move it."""
         return Sensitivity(self.most * self.quantizer.steps, (self.most * self.quantizer.steps) ** 2)
 
-    def encode(self, table: MemoryTable) -> Entries:
+    def encode(self, table: "MemoryTable") -> Entries:
         """What each person adds, from the column `value` of a table in memory."""
         if "value" not in table.columns:
             raise TableError("values are in a column called value, which this table does not have")

@@ -8,7 +8,7 @@ most if one person's values change, whatever the place: so a question about all 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -16,9 +16,11 @@ from hazemap.arrays import Ints
 from hazemap.errors import InputError, TableError
 from hazemap.field_types import EqualByFields, check_fields, own_array
 from hazemap.tables.contribution_bounding import Sensitivity
-from hazemap.tables.person_cell_samples import PersonCellSamples
 from hazemap.tables.sampled_places import UNIT, SampledPlaces
 from hazemap.tables.votes import VotesTable
+
+if TYPE_CHECKING:
+    from hazemap.tables.person_cell_samples import PersonCellSamples
 
 GRID = 1 << 12
 """Means of arrays, and of people where they balance, are read in so many steps between the bounds."""
@@ -51,7 +53,9 @@ class _OfPlaces(EqualByFields):
         """How far one person's values can move all of the numbers together: each by `UNIT`, in `together` places."""
         return Sensitivity(self.places.together * UNIT, self.places.together * UNIT**2)
 
-    def _samples(self, table: VotesTable) -> PersonCellSamples:
+    def _samples(self, table: VotesTable) -> "PersonCellSamples":
+        from hazemap.tables.person_cell_samples import PersonCellSamples
+
         if not isinstance(table, PersonCellSamples):
             raise TableError("this question is about samples in places: it needs tables.person_cell_samples")
         if table.places != self.places:

@@ -277,7 +277,8 @@ class Remembered:
         from hazemap.estimate import from_transcript
 
         found = from_transcript(self.transcript.value, self.leaves)
-        if np.allclose(found.stddev, self.stddev, rtol=1e-6, atol=0):
+        same = np.array_equal(found.stddev, self.stddev)  # as a rule, and known in a tenth of the time
+        if same or np.allclose(found.stddev, self.stddev, rtol=1e-6, atol=0):
             return found.noise
         raise TranscriptMismatch(
             "the answers in this file do not give the error bars in it: another version of hazemap estimated"

@@ -1,10 +1,8 @@
 """Named polygons from coarse to fine: a country, its states, their counties, the cities in these."""
 
-import difflib
 import hashlib
 import os
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -187,6 +185,8 @@ class Districts:
             crossed = own[~shapely.covers(ground, parts[own])]
             parts[crossed] = clipped(ground, boxes[crossed])
 
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(os.cpu_count()) as pool:  # shapely lets other threads run
             list(pool.map(cut, range(len(which)), self.outlines(which)))
         return parts
@@ -223,6 +223,8 @@ class Districts:
         """The districts with these paths."""
         strange = next((name for name in names if name not in self._place), None)
         if strange is not None:
+            import difflib
+
             near = difflib.get_close_matches(strange, self._paths, 1)
             raise InputError(
                 f"a district is named by its path, such as {self._paths[-1]!r}; found {strange!r}"

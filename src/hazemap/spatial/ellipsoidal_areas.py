@@ -9,7 +9,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.jit import compiler_is_loaded, worth_compiling
+from hazemap.jit import compiler_is_loaded
 from hazemap.spatial.mercator_and_morton import latitude, longitude
 
 __all__ = ["latitude", "latitudes", "longitude", "mercator_rectangles"]
@@ -19,15 +19,18 @@ SEMI_MINOR = 6378137.0 * (1 - FLATTENING)
 ECCENTRICITY = math.sqrt(FLATTENING * (2 - FLATTENING))
 
 
+FEW = 32
+"""So few numbers are not looked through for equal ones."""
+
 MOST_ROWS = 1 << 16
 """Of so many different numbers latitudes are computed one by one sooner than numba is loaded."""
 
 
 def latitudes(y: NDArray[np.float64]) -> NDArray[np.float64]:
     """Degrees of unit y, each to the last bit as `latitude` has it."""
-    if not worth_compiling(y.size):
-        return np.array([latitude(each) for each in y.tolist()])
     if not compiler_is_loaded():
+        if y.size <= FEW:
+            return np.array([latitude(each) for each in y.tolist()])
         different = np.sort(y)  # cells of a map have few rows
         different = different[np.append(True, different[1:] != different[:-1])]
         if len(different) <= MOST_ROWS:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.errors import InputError
-from hazemap.parallel_map import in_chunks
 from hazemap.spatial.ellipsoidal_areas import ECCENTRICITY, SEMI_MINOR
 
 if TYPE_CHECKING:
@@ -50,6 +49,8 @@ class Polygons:
 
         def fill(rows: slice) -> None:
             found[rows] = first_holding(edges, bands, squares, lon[rows], lat[rows])
+
+        from hazemap.parallel_map import in_chunks
 
         in_chunks(fill, len(lon))
         doubtful = np.flatnonzero(found == IN_DOUBT)

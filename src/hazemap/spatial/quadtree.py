@@ -123,9 +123,8 @@ class Quadtree:
     def level(self, cells: Cells) -> NDArray[np.int64]:
         """How often the root was cut: the first cell of level l is 4^l, the last 2 · 4^l − 1; −1 for other numbers."""
         numbers = _numbers(cells)
-        least, most = (int(numbers.min()), int(numbers.max())) if numbers.size else (0, 0)
-        level = (least.bit_length() - 1) // 2
-        if least and 4**level <= least <= most < 2 * 4**level:  # a grid
+        level = _level_of_all(numbers)
+        if level is not None:
             return np.full(numbers.shape, level)
         # The exponent of a float: exact for cells, which have at most 50 bits; what has more is too deep anyway.
         exponents: NDArray[np.int64] = (numbers.astype(np.float64).view(np.int64) >> 52) - 1023
@@ -134,9 +133,12 @@ class Quadtree:
 
     def span(self, cells: Cells) -> tuple[Cells, Cells]:
         """First and last base cell in each cell."""
-        rise = (2 * (self.depth - self.level(cells))).astype(np.uint64)
-        one = np.uint64(1)
-        return _numbers(cells) << rise, ((_numbers(cells) + one) << rise) - one
+        numbers, one = _numbers(cells), np.uint64(1)
+        one_level = _level_of_all(numbers)
+        levels = self.level(cells) if one_level is None else np.array([one_level])
+        rise = (2 * (self.depth - levels)).astype(np.uint64)
+        first = numbers << rise
+        return first, first + ((one << rise) - one)
 
     def cell_at(self, columns: Columns, level: int) -> Cells:
         """The cell of each row at this level; `NOWHERE` outside the root, beyond Web Mercator, or for NaN."""
@@ -177,7 +179,9 @@ class Quadtree:
 
     def area(self, cells: Cells) -> Floats:
         """Geodesic area of each cell on the WGS 84 ellipsoid, in square metres."""
-        level, numbers = self.level(cells), _numbers(cells)
+        numbers = _numbers(cells)
+        one = _level_of_all(numbers)
+        level = self.level(cells) if one is None else np.broadcast_to(np.int64(one), numbers.shape)
         deepest = max(int(level.max(initial=0)), 0)
         if len(numbers) < 2 << deepest:
             return self._areas(level, _row(numbers))
@@ -271,6 +275,13 @@ class Quadtree:
 
 def _numbers(cells: Cells) -> Cells:
     return np.asarray(cells, dtype=np.uint64)
+
+
+def _level_of_all(numbers: Cells) -> int | None:
+    """The level of cells of a grid; None for others."""
+    least, most = (int(numbers.min()), int(numbers.max())) if numbers.size else (0, 0)
+    level = (least.bit_length() - 1) // 2
+    return level if least and 4**level <= least <= most < 2 * 4**level else None
 
 
 def _row(numbers: Cells) -> NDArray[np.int64]:
