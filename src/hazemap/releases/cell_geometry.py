@@ -187,13 +187,10 @@ class CellGeometry:
         corners = ([west, south], [east, north])
         return np.vstack([self.flat(np.column_stack(corner)).T for corner in corners])
 
-    def owned_by(self, cells: NDArray[np.int64]) -> Floats:
-        """Square metres of all pieces of some cells."""
-        if "bounds" in self.__dict__ or self.leaves.nested or not self.rectangles:
-            return self.owned[cells]
-        west, south, east, north = self._bounds_of(self.leaves.cells[cells])
-        owned: Floats = (east - west) * (north - south)
-        return owned
+    @property
+    def owns_one_piece_each(self) -> bool:
+        """Whether each place is its own piece, a rectangle, so that what it owns is the area of that."""
+        return self.rectangles and not self.leaves.nested
 
     @cached_property
     def areas(self) -> Floats:

@@ -69,11 +69,14 @@ def weights(ground: CellGeometry, region: Region) -> Floats:
 
 def _shares(ground: CellGeometry, near: NearPieces, inside: Floats, region: float) -> Floats:
     """From the area of some pieces inside a region, and of all of it, to the share of what each cell owns."""
-    shares = np.zeros(ground.leaves.size)
-    real = inside > SLIVER * np.minimum(ground.areas_of(near), region)
-    np.add.at(shares, near.owner[real], inside[real])
-    cells = np.flatnonzero(shares)
-    shares[cells] /= ground.owned_by(cells)
+    shares, areas = np.zeros(ground.leaves.size), ground.areas_of(near)
+    real = inside > SLIVER * np.minimum(areas, region)
+    if ground.owns_one_piece_each:
+        shares[near.owner[real]] = inside[real] / areas[real]
+    else:
+        np.add.at(shares, near.owner[real], inside[real])
+        cells = np.flatnonzero(shares)
+        shares[cells] /= ground.owned[cells]
     shares[shares > 1 - SLIVER] = 1
     return shares
 

@@ -64,7 +64,10 @@ def unpacked_arrays(text: bytes) -> list[NDArray[Any]]:
         planes = np.frombuffer(squeeze.decompress(content[start : start + size], wide * n), np.uint8)
         if len(planes) != wide * n:
             raise ValueError("an array of another length than was said")
-        numbers = np.ascontiguousarray(planes.reshape(wide, n).T).view(np.dtype(kind).newbyteorder("<"))
-        found.append(numbers.ravel().astype(kind, copy=False))
+        octets = np.zeros((n, wide), dtype=np.uint8)
+        for place, plane in enumerate(planes.reshape(wide, n)):
+            if plane.any():  # of small numbers most are zeros
+                octets[:, place] = plane
+        found.append(octets.view(np.dtype(kind).newbyteorder("<")).ravel().astype(kind, copy=False))
         start += size
     return found

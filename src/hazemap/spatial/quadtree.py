@@ -180,8 +180,8 @@ class Quadtree:
     def area(self, cells: Cells) -> Floats:
         """Geodesic area of each cell on the WGS 84 ellipsoid, in square metres."""
         numbers = _numbers(cells)
-        one = _level_of_all(numbers)
-        level = self.level(cells) if one is None else np.broadcast_to(np.int64(one), numbers.shape)
+        one_level = _level_of_all(numbers)
+        level = self.level(cells) if one_level is None else np.broadcast_to(np.int64(one_level), numbers.shape)
         deepest = max(int(level.max(initial=0)), 0)
         if len(numbers) < 2 << deepest:
             return self._areas(level, _row(numbers))
@@ -266,11 +266,12 @@ class Quadtree:
 
     def _place(self, cells: Cells) -> tuple[Floats, Floats, Floats]:
         """Column and row of each cell in the grid of its level, and the share of the root's side it has."""
-        numbers, levels = _numbers(cells), self.level(cells)
+        numbers, one_level = _numbers(cells), _level_of_all(_numbers(cells))
+        levels = self.level(cells) if one_level is None else np.array([one_level])
         lead = np.left_shift(1, np.maximum(levels, 0))  # the root's own bit is not a coordinate
         column = every_other_bit(numbers).astype(np.float64) - lead
         row = every_other_bit(numbers >> np.uint64(1)).astype(np.float64)
-        return column, row, 0.5 ** levels.astype(np.float64)
+        return column, row, np.broadcast_to(0.5 ** levels.astype(np.float64), numbers.shape)
 
 
 def _numbers(cells: Cells) -> Cells:
@@ -291,15 +292,38 @@ def _row(numbers: Cells) -> NDArray[np.int64]:
 
 
 def _digits(rows: NDArray[np.uint8], lead: NDArray[np.uint8]) -> Cells | None:
-    """The cells with these names of one length, uint8[cells, letters]: after `lead` come digits from 0 to 3."""
-    digits = rows[:, len(lead) :] - np.uint8(ord("0"))
-    if (rows[:, : len(lead)] != lead).any() or digits.max(initial=0) > 3:
-        return None
-    length = digits.shape[1]
-    fours = np.zeros((len(rows), (length + 3) // 4 * 4), dtype=np.uint8)
-    fours[:, fours.shape[1] - length :] = digits
-    four = fours.view(">u4").astype(np.uint32)  # four digits in a number, one in the low bits of each byte
-    packed = np.zeros((len(rows), 8), dtype=np.uint8)
-    packed[:, 8 - four.shape[1] :] = four >> 18 | four >> 12 | four >> 6 | four
-    cells: Cells = packed.view(">u8").ravel().astype(np.uint64)
-    return cells | np.uint64(1 << 2 * length)
+    """The cells with these names of one length, uint8[cells, letters]: after `lead` come digits from 0 to 3.
+
+    Eight letters are looked at together, as a number: the last ones, those before them, and so on.
+    """
+    size, letters = len(rows), rows.shape[1]
+    if letters < 8:
+        padded = np.zeros((size, 8), dtype=np.uint8)
+        padded[:, 8 - letters :] = rows
+        rows = padded
+    rows, cells = np.ascontiguousarray(rows), np.zeros(size, dtype=np.uint64)
+    name = np.full(letters, ord("0"), dtype=np.uint8)
+    name[: len(lead)] = lead
+    free = np.full(letters, 3, dtype=np.uint8)
+    free[: len(lead)] = 0
+    for end in range(letters, 0, -8):
+        start = max(end - 8, 0)
+        eight = np.ndarray(size, ">u8", rows, start, (rows.shape[1],)).astype(np.uint64)
+        if end < 8 <= letters:
+            eight >>= np.uint64(8 * (8 - end))
+        eight ^= _as_number(name[start:end])
+        if (eight & ~_as_number(free[start:end])).any():
+            return None
+        eight |= eight >> np.uint64(6)
+        eight &= np.uint64(0x000F000F000F000F)
+        eight |= eight >> np.uint64(12)
+        eight &= np.uint64(0x000000FF000000FF)
+        eight |= eight >> np.uint64(24)
+        eight &= np.uint64(0xFFFF)
+        cells |= eight << np.uint64(2 * (letters - end))
+    return cells | np.uint64(1 << 2 * (letters - len(lead)))
+
+
+def _as_number(letters: NDArray[np.uint8]) -> np.uint64:
+    """At most eight letters as the number that they are in big-endian order."""
+    return np.uint64(int.from_bytes(letters.tobytes(), "big"))
