@@ -35,8 +35,15 @@ def test_blocks_of_families_tell_what_all_do(levels, monkeypatch):
         assert np.array_equal(some.parts, whole.parts)
 
 
-def test_a_map_of_one_level_tells_what_it_tells_among_its_ancestors(monkeypatch):
-    made = cellmap((3,), 4)
+def half(made: CellMap, less: int) -> CellMap:
+    """The second half of a map, without some of its cells in the end: the last family is not whole."""
+    kept = slice(made.cells.size // 2, made.cells.size - less)
+    leaves, numbers = Leaves(made.cells.tree, made.cells.cells[kept]), (made.unbiased[kept], made.stddev[kept])
+    return CellMap.independent(leaves, *numbers, 3.0)
+
+
+@pytest.mark.parametrize("made", [cellmap((3,), 4), half(cellmap((3,), 4), 1), half(cellmap((3,), 4), 3)])
+def test_a_map_of_one_level_tells_what_it_tells_among_its_ancestors(made, monkeypatch):
     alone = Overdispersion.of(made)
     assert overdispersion._of_one_level(made) is not None
     assert overdispersion._of_one_level(cellmap((0, 1), 4)) is None

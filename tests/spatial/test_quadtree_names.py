@@ -43,6 +43,15 @@ def test_what_is_no_name_is_left_to_who_says_why(bad):
     assert read(Quadtree(0.25, 0.25, 0.5, 20), ["root-012", bad.removeprefix("root-") or "x"]) is None
 
 
+@pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
+def test_one_wrong_letter_anywhere_makes_a_name_none(tree):
+    for level in range(1, tree.depth + 1):
+        [name] = tree.names(np.array([2 * 4**level - 1], dtype=np.uint64))
+        for place, right in enumerate(name):
+            for wrong in {chr(ord(right) ^ bit) for bit in (1, 2, 4, 8, 16, 32, 64)} - set("0123"):
+                assert read(tree, ["".join([name[:place], wrong, name[place + 1 :]]), name]) is None
+
+
 def test_the_levels_of_a_grid_are_those_of_its_cells():
     tree = Quadtree.world(24)
     for level in range(25):
