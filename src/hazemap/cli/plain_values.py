@@ -4,9 +4,16 @@ It is pydantic, which takes longer to load than many commands take for the rest.
 """
 
 import os
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+NUMBERS: dict[Any, re.Pattern[str]] = {
+    int: re.compile("-?(?:0|[1-9][0-9]{0,14})"),
+    float: re.compile(r"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?"),
+}
+"""Texts that are a number, whoever reads them."""
 
 
 def lightened(parameters: list[Any]) -> list[Any]:
@@ -47,12 +54,14 @@ def _plain(parameter: Any, value: Any) -> tuple[Any] | None:
         return (list(value),) if words else None
     if kind is Path and type(value) is str and _may_be_read(info, value):
         return (Path(value),)
-    right = type(value) is kind and (kind is str or (kind in (int, float) and _in_range(info, value)))
+    if kind in NUMBERS and type(value) is str and NUMBERS[kind].fullmatch(value):
+        value = kind(value)
+    right = type(value) is kind and (kind is str or (kind in NUMBERS and _in_range(info, value)))
     return (value,) if right else None
 
 
 def _in_range(info: Any, number: float) -> bool:
-    """Whether a default is in its range; numbers that people write are texts, which are typer's."""
+    """Whether a number is in its range; what is said of others is typer's."""
     return (info.min is None or info.min <= number) and (info.max is None or number <= info.max)
 
 
