@@ -159,9 +159,7 @@ THINGS = {
     "budgets": (PureDP("0.1"), ZCDP("0.5"), ApproxDP(1, "1e-6")),
     "adaptive": Adaptive(TREE, OneVote(), prior=Leaves(TREE, TREE.children(TREE.root)), **BEFORE),
     "adaptive-with-its-total": Adaptive(TREE, OneVote(), **WITH_ITS_TOTAL),
-    "adaptive-that-skips-a-round": Adaptive(
-        TREE, OneVote(), smooth=Fraction(3, 10), **(OF_EVEN_MAPS | {"even": None})
-    ),
+    "adaptive-that-skips-a-round": Adaptive(TREE, OneVote(), smooth=Fraction(3, 10), **(OF_EVEN_MAPS | {"even": None})),
     "adaptive-of-even-maps": Adaptive(TREE, OneVote(), **OF_EVEN_MAPS),
     "adaptive-of-few-rounds": Adaptive(TREE, OneVote()),
     "query-of-a-sketch": Query(

@@ -16,7 +16,7 @@ from hazemap.algorithms import (
     PrivateBoundingBox,
     UniformGrid,
 )
-from hazemap.algorithms.adaptive_tree import bordering, cut
+from hazemap.algorithms.cell_cutting import bordering, cut
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.errors import InputError

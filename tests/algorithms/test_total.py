@@ -1,6 +1,5 @@
 """The total of a map is known well, by a share of the budget of its own."""
 
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np

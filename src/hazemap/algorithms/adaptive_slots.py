@@ -7,7 +7,8 @@ from math import log10
 import numpy as np
 
 from hazemap.algorithm_disclosure import Disclosure, Learned
-from hazemap.algorithms.adaptive_tree import Adaptive, coarsest
+from hazemap.algorithms.adaptive_tree import Adaptive
+from hazemap.algorithms.cell_cutting import coarsest
 from hazemap.algorithms.count_queries import LEAST_NOISE
 from hazemap.arrays import Floats
 from hazemap.cellmap import CellMap

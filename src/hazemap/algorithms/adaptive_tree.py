@@ -1,6 +1,5 @@
 """A tree whose leaves all hold about as many people as the noise allows: the default method."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf, sqrt
@@ -9,15 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
-from hazemap.algorithms.count_queries import fan_out, positions, with_nowhere
+from hazemap.algorithms.cell_cutting import bordering, coarsest, cut
+from hazemap.algorithms.count_queries import with_nowhere
 from hazemap.arrays import Floats, Ints
 from hazemap.cellmap import CellMap, Reading
-from hazemap.cells import NOWHERE, Cells, Leaves, Partition, Tree
+from hazemap.cells import Leaves, Partition, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import ConsistentEstimate, Measurement, consistent, measurements, read, roughness
-from hazemap.estimate.empirical_bayes import likely
-from hazemap.estimate.tree_levels import TreeLevels
 from hazemap.noisy_queries import Answer, Prices, Query, Question, Rounds
 from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
@@ -356,10 +354,6 @@ CLEAR = (4, 64)
 EVENLY = (10, 16)
 """Least and most standard errors that a cell of an even map holds, as measured on maps to learn from."""
 
-BESIDE, AT_MOST = 1.5, 4
-"""How much denser than a cell one beside it has to be to count, and how many times a cell's own people at most."""
-
-
 FEWEST = 16
 """The first grid has so many cells at least, unless it was to have fewer."""
 
@@ -374,50 +368,3 @@ VAGUE = 4 / 3
 
 STEEP = 1.4
 """Fullness falls with this power of roughness, as fitted on maps to learn from (docs/results/strange-maps.md)."""
-
-
-def coarsest(tree: Tree, cells: int) -> Leaves:
-    """The coarsest level with at least this many cells (the finest level if none has)."""
-    level = 0
-    while (grid := Leaves.at_level(tree, level)).size < cells and level < tree.depth:
-        level += 1
-    return grid
-
-
-def bordering(asked: Sequence[Measurement], known: ConsistentEstimate) -> Floats:
-    """The numbers that cells are cut by on an even map: higher where a cell is at the border of what is full.
-
-    A cell across a border is only part full, so it would be cut less than the full ones beside it, and yet it is the
-    one that shows something. So a cell counts as if it were 1/`BESIDE` as dense as the densest cell beside it, but for
-    no more than `AT_MOST` times what it holds: what is empty stays large. Both by the most plausible map of all answers
-    so far, since of four noisy numbers the largest says little.
-    """
-    cells, numbers = known.leaves, known.numbers
-    total = float(numbers[cells.cells != NOWHERE].sum())
-    if total <= 0:
-        return numbers
-    plausible = likely(asked, cells, total)
-    beside = TreeLevels(cells).fullest_beside(plausible) / BESIDE
-    return np.asarray(np.maximum(numbers, np.minimum(beside, AT_MOST * np.maximum(numbers, plausible))))
-
-
-def cut(cells: Leaves, numbers: Floats, fullness: float, limit: Ints | None = None) -> Leaves:
-    """Each cell replaced by its descendants k levels down, k so that one of them holds about `fullness`.
-
-    `numbers` are how many people each cell holds, float64[cells]; `limit` is the largest k of each, if there is one.
-    """
-    tree, places = cells.tree, cells.cells != NOWHERE
-    todo: Cells = cells.cells[places]
-    parts = np.maximum(numbers[places] / fullness, 1.0)
-    times = np.rint(np.log(parts) / np.log(round(fan_out(tree)) if tree.depth else 2)).astype(np.int64)
-    times = np.minimum(times, tree.depth - tree.level(todo))
-    if limit is not None:
-        times = np.minimum(times, limit[places])
-    done: list[Cells] = []
-    while len(todo):
-        done.append(todo[times <= 0])
-        todo, times = todo[times > 0], times[times > 0]
-        children = tree.children(todo)
-        times = times[positions(tree.parent(children), todo)] - 1
-        todo = children
-    return Leaves(tree, np.concatenate(done))

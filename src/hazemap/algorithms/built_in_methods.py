@@ -123,7 +123,7 @@ BUILT_IN: dict[str, NamedMethod] = {
                     none="none",
                 ),
                 Setting(
-                    *("first-fullness", "first_fullness", "standard errors that a cell of the first grid holds, at most"),
+                    *("first-fullness", "first_fullness", "standard errors a cell of the first grid holds, at most"),
                     *(1, 10**6),
                     none="none",
                 ),

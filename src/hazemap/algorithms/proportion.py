@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
-from hazemap.algorithms.adaptive_tree import coarsest
+from hazemap.algorithms.cell_cutting import coarsest
 from hazemap.algorithms.count_queries import LEAST_NOISE, positions
 from hazemap.arrays import Bools, Floats, Ints
 from hazemap.cells import Cells, Leaves, Tree

@@ -5,7 +5,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from hazemap.algorithm_disclosure import Disclosure, Learned
-from hazemap.algorithms.adaptive_tree import coarsest
+from hazemap.algorithms.cell_cutting import coarsest
 from hazemap.algorithms.count_queries import LEAST_NOISE
 from hazemap.algorithms.proportion import USUAL_GOAL, Goal, cut_for
 from hazemap.cells import Tree

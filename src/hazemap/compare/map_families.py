@@ -8,16 +8,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hazemap.arrays import Floats
+from hazemap.compare.density_shapes import AXIS, COLUMN, ROW, SIDE, anywhere, bell, distance, hills, pixels, segment
 from hazemap.compare.ground_truth_maps import GroundTruthMap
 from hazemap.planning.synthetic_city import Quarter, normal, uniform
 from hazemap.privacy.random_stream import Stream
-
-SIDE = 256
-_AXIS = (np.arange(SIDE) + 0.5) / SIDE
-ROW, COLUMN = np.meshgrid(_AXIS, _AXIS, indexing="ij")
 
 
 class MapFamily(NamedTuple):
@@ -40,47 +36,9 @@ class MapFamily(NamedTuple):
         return GroundTruthMap.of(self.name, counts, self.what)
 
 
-def _distance(row: float, column: float) -> Floats:
-    """How far each pixel is from a place."""
-    return np.hypot(ROW - row, COLUMN - column)
-
-
-def _bell(row: float, column: float, spread: float) -> Floats:
-    """A Gaussian of sum 1."""
-    bell = np.exp(-0.5 * (_distance(row, column) / spread) ** 2)
-    return np.asarray(bell / max(bell.sum(), 1e-300))
-
-
-def _segment(start: tuple[float, float], end: tuple[float, float]) -> Floats:
-    """How far each pixel is from a straight line between two places."""
-    along = np.subtract(end, start)
-    part = ((ROW - start[0]) * along[0] + (COLUMN - start[1]) * along[1]) / max(float(along @ along), 1e-12)
-    part = np.clip(part, 0, 1)
-    away = np.hypot(ROW - start[0] - part * along[0], COLUMN - start[1] - part * along[1])
-    return np.asarray(away, dtype=np.float64)
-
-
-def _hills(stream: Stream, steepness: float) -> Floats:
-    """Smooth random heights of mean 0 and deviation 1: noise whose spectrum falls by this power of the frequency."""
-    waves = np.fft.fftfreq(SIDE) * SIDE
-    frequency = np.maximum(np.hypot(*np.meshgrid(waves, waves)), 1.0)
-    heights = np.fft.ifft2(np.fft.fft2(normal(stream, SIDE * SIDE).reshape(SIDE, SIDE)) / frequency**steepness).real
-    return np.asarray((heights - heights.mean()) / heights.std())
-
-
-def _at(places: NDArray[np.int64], weights: Floats) -> Floats:
-    """Weights in some pixels, nothing elsewhere."""
-    return np.asarray(np.bincount(places, weights, SIDE * SIDE).reshape(SIDE, SIDE), dtype=np.float64)
-
-
-def _anywhere(stream: Stream, number: int) -> NDArray[np.int64]:
-    """So many pixels at random; some may come twice."""
-    return (uniform(stream, number) * SIDE * SIDE).astype(np.int64)
-
-
 def _coast(stream: Stream) -> Floats:
     """Land where random hills are above the sea; the nearer to sea level, the more people."""
-    heights = _hills(stream, 1.8)
+    heights = hills(stream, 1.8)
     return np.asarray(np.where(heights > 0.1, np.exp(-(heights - 0.1) / 0.25) + 0.02, 0.0))
 
 
@@ -89,7 +47,7 @@ def _islands(stream: Stream) -> Floats:
     density = np.zeros((SIDE, SIDE))
     for row, column, size in uniform(stream, 36).reshape(12, 3):
         radius = 0.01 + 0.07 * size**3
-        away = _distance(row, column) / radius
+        away = distance(row, column) / radius
         density += np.where(away < 1, 1 + 5 * np.exp(-4 * away**2), 0)
     return density
 
@@ -104,7 +62,7 @@ def _corridor(stream: Stream) -> Floats:
 
 def _spike(stream: Stream) -> Floats:
     """Nine in ten in one pixel, the others spread evenly."""
-    return np.full((SIDE, SIDE), 0.1 / SIDE**2) + _at(_anywhere(stream, 1), np.array([0.9]))
+    return np.full((SIDE, SIDE), 0.1 / SIDE**2) + pixels(anywhere(stream, 1), np.array([0.9]))
 
 
 def _checkerboard(stream: Stream) -> Floats:  # noqa: ARG001 - nothing is drawn
@@ -115,12 +73,12 @@ def _checkerboard(stream: Stream) -> Floats:  # noqa: ARG001 - nothing is drawn
 def _heavy_tail(stream: Stream) -> Floats:
     """One pixel in twenty has someone, by Pareto's law with index 1.1."""
     number = SIDE * SIDE // 20
-    return _at(_anywhere(stream, number), uniform(stream, number) ** (-1 / 1.1))
+    return pixels(anywhere(stream, number), uniform(stream, number) ** (-1 / 1.1))
 
 
 def _commuter_rings(stream: Stream) -> Floats:  # noqa: ARG001 - nothing is drawn
     """A core and four rings of suburbs around it, thin country between them."""
-    away = _distance(0.47, 0.52)
+    away = distance(0.47, 0.52)
     rings = sum((np.exp(-0.5 * ((away - at) / 0.012) ** 2) / at for at in (0.1, 0.2, 0.3, 0.4)), 0.05 + 0 * away)
     return np.asarray(rings + 30 * np.exp(-0.5 * (away / 0.02) ** 2))
 
@@ -135,7 +93,7 @@ def _rivers(stream: Stream) -> Floats:
                 new = angle + side * (0.2 + 0.6 * turn)
                 step = 0.22 * 0.78**fork * (0.6 + 0.8 * length)
                 end = (row + step * np.sin(new), column + step * np.cos(new))
-                nearest = np.minimum(nearest, _segment((row, column), end))
+                nearest = np.minimum(nearest, segment((row, column), end))
                 grown.append((*end, new))
         ends = grown
     return np.exp(-nearest / 0.006)
@@ -152,9 +110,7 @@ def _streets(stream: Stream) -> Floats:
 def _villages(stream: Stream) -> Floats:
     """Four hundred villages, the r-th largest with 1/r of the people of the largest (Zipf)."""
     where = uniform(stream, 800).reshape(400, 2)
-    return sum(
-        (_bell(row, column, 0.004) / rank for rank, (row, column) in enumerate(where, 1)), np.zeros((SIDE, SIDE))
-    )
+    return sum((bell(row, column, 0.004) / rank for rank, (row, column) in enumerate(where, 1)), np.zeros((SIDE, SIDE)))
 
 
 def _gradient(stream: Stream) -> Floats:  # noqa: ARG001 - nothing is drawn
@@ -189,26 +145,26 @@ def _lakes(stream: Stream) -> Floats:
     """Even country with round lakes."""
     density = np.ones((SIDE, SIDE))
     for row, column, size in uniform(stream, 60).reshape(20, 3):
-        density[_distance(row, column) < 0.02 + 0.09 * size] = 0
+        density[distance(row, column) < 0.02 + 0.09 * size] = 0
     return density
 
 
 def _bay(stream: Stream) -> Floats:
     """A city on a bay: one third is sea, and people are fewer the farther from a centre on the shore."""
-    shore = 0.36 + 0.03 * _hills(stream, 2.2)
-    away = _distance(0.55, 0.42)
+    shore = 0.36 + 0.03 * hills(stream, 2.2)
+    away = distance(0.55, 0.42)
     return np.asarray(np.where(shore < COLUMN, np.exp(-away / 0.12) + 0.01, 0.0))
 
 
 def _two_towns(stream: Stream) -> Floats:  # noqa: ARG001 - nothing is drawn
     """A large town, a small one, and thin country."""
-    return 0.6 * _bell(0.31, 0.28, 0.06) + 0.2 * _bell(0.7, 0.77, 0.02) + 0.2 / SIDE**2
+    return 0.6 * bell(0.31, 0.28, 0.06) + 0.2 * bell(0.7, 0.77, 0.02) + 0.2 / SIDE**2
 
 
 def _patchwork(stream: Stream) -> Floats:
     """Sixty districts, each the places nearest to one, each spread evenly with a density of its own."""
     where, densities = uniform(stream, 120).reshape(60, 2), np.exp(1.5 * normal(stream, 60))
-    return np.asarray(densities[np.argmin([_distance(row, column) for row, column in where], axis=0)])
+    return np.asarray(densities[np.argmin([distance(row, column) for row, column in where], axis=0)])
 
 
 def _highways(stream: Stream) -> Floats:
@@ -216,13 +172,13 @@ def _highways(stream: Stream) -> Floats:
     density = np.full((SIDE, SIDE), 0.02)
     for at, to, turn in uniform(stream, 36).reshape(12, 3):
         ends = ((0.0, at), (1.0, to)) if turn < 0.5 else ((at, 0.0), (to, 1.0))
-        density += np.exp(-((_segment(*ends) / 0.004) ** 2))
+        density += np.exp(-((segment(*ends) / 0.004) ** 2))
     return density
 
 
 def _hill_country(stream: Stream) -> Floats:
     """A smooth random landscape, with e³ times as many people on high places as on low ones."""
-    return np.exp(1.5 * _hills(stream, 2.0))
+    return np.exp(1.5 * hills(stream, 2.0))
 
 
 def _dust(stream: Stream) -> Floats:  # noqa: ARG001 - nothing is drawn
@@ -232,7 +188,7 @@ def _dust(stream: Stream) -> Floats:  # noqa: ARG001 - nothing is drawn
 
 def _spikes(stream: Stream) -> Floats:
     """Fifty full pixels, the r-th with 1/r of the people of the first, and nobody else."""
-    return _at(_anywhere(stream, 50), 1 / np.arange(1.0, 51))
+    return pixels(anywhere(stream, 50), 1 / np.arange(1.0, 51))
 
 
 def _band(stream: Stream) -> Floats:  # noqa: ARG001 - nothing is drawn
@@ -242,7 +198,7 @@ def _band(stream: Stream) -> Floats:  # noqa: ARG001 - nothing is drawn
 
 def _crescent(stream: Stream) -> Floats:
     """A crescent of people, fullest at one end, with clusters on it."""
-    away, angle = _distance(0.5, 0.5), np.arctan2(ROW - 0.5, COLUMN - 0.5)
+    away, angle = distance(0.5, 0.5), np.arctan2(ROW - 0.5, COLUMN - 0.5)
     clusters = 1 + sum((3 * np.exp(-(((angle - at * 3) / 0.05) ** 2)) for at in uniform(stream, 12)), 0 * away)
     return np.asarray(np.exp(-0.5 * ((away - 0.33) / 0.03) ** 2) * np.exp(-0.6 * abs(angle)) * clusters)
 
@@ -259,8 +215,8 @@ def _farmsteads(stream: Stream) -> Floats:
 def _festival(stream: Stream) -> Floats:
     """Four fifths on one round meadow, the others on three small ones."""
     (row, column), *others = uniform(stream, 8).reshape(4, 2)
-    small = sum((_distance(*at) < 0.015 for at in others), np.zeros((SIDE, SIDE)))
-    large = np.where(_distance(row, column) < 0.05, 1.0, 0.0)
+    small = sum((distance(*at) < 0.015 for at in others), np.zeros((SIDE, SIDE)))
+    large = np.where(distance(row, column) < 0.05, 1.0, 0.0)
     return np.asarray(0.8 * large / large.sum() + 0.2 * small / small.sum())
 
 
@@ -277,7 +233,7 @@ def _mesh(stream: Stream) -> Floats:
 def _parcels(stream: Stream) -> Floats:
     """Two hundred parcels, each the places nearest to one, half of them empty and the others evenly full."""
     where, luck = uniform(stream, 400).reshape(200, 2), uniform(stream, 200)
-    nearest = np.argmin([_distance(row, column) for row, column in where], axis=0)
+    nearest = np.argmin([distance(row, column) for row, column in where], axis=0)
     return np.asarray(np.where(luck < 0.5, 0.0, 1 + luck)[nearest])
 
 
@@ -288,7 +244,7 @@ def _pond(stream: Stream) -> Floats:  # noqa: ARG001 - nothing is drawn
 
 def _spiral(stream: Stream) -> Floats:  # noqa: ARG001 - nothing is drawn
     """One arm that winds out from a centre, and thins."""
-    away, angle = _distance(0.48, 0.53), np.arctan2(ROW - 0.48, COLUMN - 0.53)
+    away, angle = distance(0.48, 0.53), np.arctan2(ROW - 0.48, COLUMN - 0.53)
     turn = np.mod(away / 0.11 - angle / (2 * np.pi) + 0.5, 1) - 0.5
     return np.asarray(np.exp(-0.5 * (turn * 0.11 / 0.012) ** 2 - away / 0.2))
 
@@ -304,18 +260,18 @@ def _stations(stream: Stream) -> Floats:
     for start, end in uniform(stream, 12).reshape(3, 2, 2):
         for along, size in uniform(stream, 26).reshape(13, 2):
             row, column = start + along * (end - start)
-            density += 0.85 / 39 * (0.4 + 1.2 * size) * _bell(row, column, 0.006)
+            density += 0.85 / 39 * (0.4 + 1.2 * size) * bell(row, column, 0.006)
     return density
 
 
 def _donut(stream: Stream) -> Floats:  # noqa: ARG001 - nothing is drawn
     """An even ring with sharp edges, empty inside and outside."""
-    return np.where(abs(_distance(0.52, 0.49) - 0.335) < 0.085, 1.0, 0.0)
+    return np.where(abs(distance(0.52, 0.49) - 0.335) < 0.085, 1.0, 0.0)
 
 
 def _allotments(stream: Stream) -> Floats:
     """Twelve by twelve rectangles of irregular sides, each even, with numbers by Pareto's law with index 1.5."""
-    rows, columns = (np.searchsorted(np.sort(uniform(stream, 11)), _AXIS) for _ in range(2))
+    rows, columns = (np.searchsorted(np.sort(uniform(stream, 11)), AXIS) for _ in range(2))
     weights = uniform(stream, 144).reshape(12, 12) ** (-1 / 1.5)
     return np.asarray(weights[rows[:, None], columns])
 
@@ -323,12 +279,13 @@ def _allotments(stream: Stream) -> Floats:
 def _homesteads(stream: Stream) -> Floats:
     """Three thousand single pixels at random, and a small town."""
     number = 3000
-    homes = _at(_anywhere(stream, number), -np.log(uniform(stream, number) + 1e-12))
-    return np.asarray(0.7 * homes / homes.sum() + 0.3 * _bell(0.63, 0.34, 0.02))
+    homes = pixels(anywhere(stream, number), -np.log(uniform(stream, number) + 1e-12))
+    return np.asarray(0.7 * homes / homes.sum() + 0.3 * bell(0.63, 0.34, 0.02))
+
 
 def _delta(stream: Stream) -> Floats:
     """A fan of land that widens to the sea, cut into strips by arms of a river, and fullest where they part."""
-    away, angle = _distance(0.12, 0.5), np.arctan2(COLUMN - 0.5, ROW - 0.12)
+    away, angle = distance(0.12, 0.5), np.arctan2(COLUMN - 0.5, ROW - 0.12)
     full = np.exp(normal(stream, 9))
     strip = np.clip(((angle + 0.9) / 0.2).astype(np.int64), 0, 8)
     water = np.abs(np.mod((angle + 0.9) / 0.2 + 0.5, 1) - 0.5) < 0.08
@@ -340,27 +297,27 @@ def _suburb(stream: Stream) -> Floats:
     """A hundred and twenty closes of equal size, each a round cluster, on a grid that chance has moved."""
     moved = uniform(stream, 240).reshape(120, 2)
     where = ((k // 12 + 0.25 + 0.5 * moved[k, 0], k % 12 + 0.25 + 0.5 * moved[k, 1]) for k in range(120))
-    return sum((_bell(0.05 + 0.09 * row, 0.02 + 0.08 * column, 0.011) for row, column in where), np.zeros((SIDE, SIDE)))
+    return sum((bell(0.05 + 0.09 * row, 0.02 + 0.08 * column, 0.011) for row, column in where), np.zeros((SIDE, SIDE)))
 
 
 def _frontier(stream: Stream) -> Floats:
     """Two countries with a winding border, one six times as full, and a town on either side of a bridge."""
     waves = 0.06 * np.sin(9 * COLUMN + 6 * uniform(stream, 1)[0]) + 0.03 * np.sin(23 * COLUMN)
-    land = np.where(ROW < 0.55 + waves, 6.0, 1.0)
-    return np.asarray(land / land.sum() + 0.25 * (_bell(0.5, 0.66, 0.018) + 0.5 * _bell(0.63, 0.66, 0.012)))
+    land = np.where(0.55 + waves > ROW, 6.0, 1.0)
+    return np.asarray(land / land.sum() + 0.25 * (bell(0.5, 0.66, 0.018) + 0.5 * bell(0.63, 0.66, 0.012)))
 
 
 def _hedgerows(stream: Stream) -> Floats:
     """Along the borders of ninety fields, and few people in them."""
     where = uniform(stream, 180).reshape(90, 2)
-    nearest = np.sort([_distance(row, column) for row, column in where], axis=0)[:2]
+    nearest = np.sort([distance(row, column) for row, column in where], axis=0)[:2]
     return np.asarray(0.05 + np.exp(-(((nearest[1] - nearest[0]) / 0.008) ** 2)))
 
 
 def _camps(stream: Stream) -> Floats:
     """Fourteen round camps in empty country, of three sizes and equally dense."""
     where = uniform(stream, 28).reshape(14, 2)
-    camps = (_distance(row, column) < 0.01 * (1 + k % 3) for k, (row, column) in enumerate(where))
+    camps = (distance(row, column) < 0.01 * (1 + k % 3) for k, (row, column) in enumerate(where))
     return sum((np.where(camp, 1.0, 0.0) for camp in camps), np.zeros((SIDE, SIDE)))
 
 
@@ -371,9 +328,8 @@ def _clusters(stream: Stream) -> Floats:
         for north, east, size in zip(*normal(stream, 36).reshape(3, 12), strict=True):
             for up, right, full in zip(*normal(stream, 24).reshape(3, 8), strict=True):
                 place = (row + 0.07 * north + 0.012 * up, column + 0.07 * east + 0.012 * right)
-                density += np.exp(size + full) * _bell(*place, 0.003)
+                density += np.exp(size + full) * bell(*place, 0.003)
     return density
-
 
 
 FAMILIES = {
