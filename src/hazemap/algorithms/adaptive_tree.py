@@ -127,6 +127,7 @@ class Adaptive:
             sizing=Fraction(1, 100),
             telling=Fraction(3, 10),
             even=None,
+            total_within=None,
         )
 
     @classmethod

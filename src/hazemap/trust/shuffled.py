@@ -88,7 +88,7 @@ class Shuffled(BatchedReports):
     >>> trust = Shuffled(table, ReportBatch(people=2_000, minimum=1_800, corrupt=Fraction(1, 20)))
     >>> result = run(Adaptive(Quadtree.world(depth=8), AtMostRows(1)), trust, PureDP(1), Unrecorded())
     >>> trust.reports
-    [2000, 2000, 2000, 2000, 2000, 2000]
+    [2000, 2000, 2000, 2000, 2000]
     """
 
     def __init__(

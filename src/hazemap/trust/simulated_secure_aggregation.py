@@ -74,7 +74,7 @@ class SimulatedSecureAggregation(SecureSumTrust):
     >>> trust = SimulatedSecureAggregation(table, Cohort(people=2_000, shard=1_000), dropping=Fraction(1, 20))
     >>> result = run(Adaptive(Quadtree.world(depth=8), AtMostRows(1)), trust, PureDP(1), Unrecorded())
     >>> [turnout.opened for turnout in trust.turnouts]
-    [2, 2, 2, 2, 2, 2]
+    [2, 2, 2, 2, 2]
     """
 
     def __init__(

@@ -147,7 +147,7 @@ class TwoServers(BatchedReports):
     >>> trust = TwoServers(table, ReportBatch(people=2_000, minimum=1_800), dropping=Fraction(1, 20))
     >>> result = run(Adaptive(Quadtree.world(depth=8), AtMostRows(1)), trust, PureDP(1), Unrecorded())
     >>> len(trust.reports)
-    6
+    5
     """
 
     one_is_known: ClassVar[bool] = False
