@@ -161,7 +161,7 @@ THINGS = {
     "adaptive-with-its-total": Adaptive(TREE, OneVote(), **WITH_ITS_TOTAL),
     "adaptive-that-skips-a-round": Adaptive(TREE, OneVote(), smooth=Fraction(3, 10), **(OF_EVEN_MAPS | {"even": None})),
     "adaptive-of-even-maps": Adaptive(TREE, OneVote(), **OF_EVEN_MAPS),
-    "adaptive-of-few-rounds": Adaptive(TREE, OneVote()),
+    "adaptive-of-few-rounds": (Adaptive(TREE, OneVote()), AdaptiveSlots(TREE, Clock.hours("Europe/Berlin"))),
     "query-of-a-sketch": Query(
         Concatenation((COUNTS, CountMinSketch(TREE, 5, width=100, rows=3, bounding=OneVote(), key=7)), (1, 1)),
         Fraction(1, 2),
@@ -215,8 +215,10 @@ THINGS = {
             for partition in (AllSlots, EachSlot)
             for cells in (Leaves.at_level(TREE, 1), WholeDomain(TREE))
         ),
-        AdaptiveSlots(TREE, Clock.hours("Europe/Berlin"), fullness=4),
-        PrivateBoundingBox(AdaptiveSlots(HEXAGONS, Weekdays("Asia/Tokyo"), AtMostCells(3), fullness=4)),
+        AdaptiveSlots(TREE, Clock.hours("Europe/Berlin"), fullness=4, first_fullness=None),
+        PrivateBoundingBox(
+            AdaptiveSlots(HEXAGONS, Weekdays("Asia/Tokyo"), AtMostCells(3), fullness=4, first_fullness=None)
+        ),
     ),
     "marks-in-slots": (
         *(

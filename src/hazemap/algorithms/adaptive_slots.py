@@ -42,6 +42,8 @@ class AdaptiveSlots:
     rows was paid for. One bounding rule covers all slots: a person's votes lie in places in slots (`TimedTree`), so
     every answer has the sensitivity of the rule.
 
+    `first_fullness` is how many standard errors a cell of the first grid holds, as in `Adaptive`.
+
     `most_numbers` limits how many numbers are asked for in all rounds together: what each device sends. All slots
     together get half of them at most, and cells of slots what is left.
 
@@ -61,6 +63,7 @@ class AdaptiveSlots:
     growth: Fraction = Fraction(17, 100)
     fullness: int = 2
     most_numbers: int | None = None
+    first_fullness: int | None = 24
 
     def __post_init__(self) -> None:
         if not self.slots.timed:
@@ -86,7 +89,8 @@ class AdaptiveSlots:
     @property
     def day(self) -> Adaptive:
         """The method of the map of all slots together."""
-        return Adaptive.for_slots(self.tree, self.bounding, self.most_numbers and self.most_numbers // 2)
+        day = Adaptive.for_slots(self.tree, self.bounding, self.most_numbers and self.most_numbers // 2)
+        return replace(day, first_fullness=self.first_fullness)
 
     @property
     def disclosure(self) -> Disclosure:

@@ -94,7 +94,7 @@ RENAMED: Mapping[str, str] = {"outside": "nowhere", "value_encoding": "gauge", "
 
 YOUNGER: Mapping[str, frozenset[str]] = {
     "Adaptive": frozenset({"descent", "smooth", "sizing", "telling", "even", "first_fullness", "total_within"}),
-    "AdaptiveSlots": frozenset({"most_numbers"}),
+    "AdaptiveSlots": frozenset({"most_numbers", "first_fullness"}),
     "Answer": frozenset({"skewness", "chances"}),
     "HTF": frozenset({"height", "negative"}),
     "Pyramid": frozenset({"gamma"}),
