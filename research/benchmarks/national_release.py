@@ -273,7 +273,7 @@ def measured() -> dict[str, Any]:
 
 
 def main(runs: int) -> None:
-    from national_page import page
+    from research.benchmarks.national_page import page
 
     target = HERE / "results" / "national.json"
     if "--timing" in sys.argv:  # the errors as they are
