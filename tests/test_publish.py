@@ -117,6 +117,17 @@ def test_what_the_caller_can_mend_costs_nothing(wrong, error, words, file, tmp_p
     assert Path("there.parquet").read_bytes() == b"a map of last year"
 
 
+@pytest.mark.parametrize("cells", ["quadtree", "h3:5-8"])
+def test_columns_called_x_and_y_cost_nothing_until_somebody_says_what_they_are(cells, table, ledger):
+    bare = table.rename_columns([{"lon": "x", "lat": "y"}.get(name, name) for name in table.column_names])
+    options = {"person": "person", "epsilon": 1, "cells": cells, "ledger": ledger}
+    with pytest.raises(TableError, match=r"'x' and 'y' do not say.*--lon x --lat y.*--crs EPSG.*--plane W,H"):
+        release(bare, **options)
+    assert paid(ledger) == []
+    found = [release(bare, **options, **said) for said in ({"box": BOX}, {"lon": "x", "lat": "y"})]
+    assert all(abs(each.total().value - len(set(table["person"].to_pylist()))) < 200 for each in found)
+
+
 def test_a_table_without_rows_is_released_and_charged_like_any_other(table, ledger):
     made = release(table.slice(0, 0), epsilon=1, box=BOX, ledger=ledger)
     assert abs(made.total().value) < 1_000, "noise, and nothing else"

@@ -247,6 +247,18 @@ def test_degrees_win_over_x_and_y():
     assert people(both) == 2
 
 
+def test_columns_called_x_and_y_are_refused_where_nothing_else_says_that_they_are_degrees():
+    bare = SMALL.rename_columns(["user", "X", "y"])
+    with pytest.raises(TableError, match=r"'X' and 'y'.*--lon X --lat y.*a box in degrees; say --crs"):
+        open_table(bare, unplaced="say --crs")
+    for table, named in (
+        (bare, {"lon": "X", "lat": "y"}),
+        (SMALL.rename_columns(["user", "x", "latitude"]), {}),
+        (SMALL, {}),
+    ):
+        assert people(table, unplaced="say --crs", **named) == 2
+
+
 @pytest.mark.parametrize(
     ("table", "options", "says"),
     [

@@ -44,6 +44,9 @@ from hazemap.tables.keyed_hash import SamplingKey
 from hazemap.temporal.time_slots import moment
 from hazemap.trust.curator import Curator
 
+METRES = "for metres or pixels say --crs EPSG:… and --box, or --plane W,H (plane=… in Python)"
+"""What to do with coordinates of a map that are no degrees."""
+
 Progress = Callable[[str, float | None], None]
 """Is told what is being done now, and which part of it is done, 0 to 1, where that is known."""
 
@@ -70,7 +73,7 @@ def execute(
         if goal is not None:
             free_place(goal, spec)  # somebody may have written it until it was locked
         key, found = os.urandom(16), fingerprint(spec.table.source and absolute(spec.table.source))
-        table, lookalikes = opened(spec, source, key, memory_limit, say), Fingerprints(book)
+        table, lookalikes = opened(spec, source, key, memory_limit, say, new=True), Fingerprints(book)
         table.watch(lookalikes.key())
         account = book.account(spec.dataset, _what(spec, goal), _whose(table, spec, model), uuid.uuid4().hex, occasion)
         account.check(spec.budget)  # now that it is known by which column people are told apart
@@ -215,9 +218,18 @@ def _stands(account: LedgerAccount, price: Budget) -> str:
 
 
 def opened(
-    spec: ReleaseSpec | StatisticsSpec, source: Any, key: SamplingKey, memory_limit: int | None, say: Progress
+    spec: ReleaseSpec | StatisticsSpec,
+    source: Any,
+    key: SamplingKey,
+    memory_limit: int | None,
+    say: Progress,
+    new: bool = False,
 ) -> EngineTable:
-    """The table that a specification is about; `source` where it lies in memory."""
+    """The table that a specification is about; `source` where it lies in memory.
+
+    `TableError` for a `new` run, which has paid nothing yet, whose coordinates may be anything: columns called x and y,
+    and no place that is declared.
+    """
     of = spec.table
     own: dict[str, Any]
     timed, window = spec.timeslots.timed, list[Any](of.window)
@@ -229,6 +241,8 @@ def opened(
         own = {"measured": spec.value, "box": spec.reach}
         if of.cell_column is not None:
             own |= {"cell": of.cell_column, "resolution": spec.resolution}
+    if new and own["box"] is None:
+        own["unplaced"] = METRES if isinstance(spec, ReleaseSpec) else "statistics take no metres and no pixels"
     own |= {"timed": timed, "since": window[0], "until": window[1]}
     say("opening the table", None)
     return open_table(

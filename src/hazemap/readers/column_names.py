@@ -48,6 +48,31 @@ class Role:
         return fitting[0]
 
 
+def refuse_plain(columns: Iterable[str], lon: str | None, lat: str | None, remedy: str) -> None:
+    """`TableError` where both coordinates would be taken from columns that are only called x and y: see `told`.
+
+    They may as well be metres or pixels, which no name tells from degrees.
+    """
+    found = list(columns)
+    if lon is not None or lat is not None or told(found):
+        return
+    x, y = LON.column(found, None), LAT.column(found, None)
+    raise TableError(
+        f"the columns {x!r} and {y!r} do not say whether they are degrees: for a longitude and a latitude say "
+        f"--lon {x} --lat {y} (lon={x!r}, lat={y!r} in Python) or declare a box in degrees; {remedy}"
+    )
+
+
+def told(columns: Iterable[str]) -> bool:
+    """Whether names alone say that what would be taken for coordinates are degrees: of x and y nobody knows.
+
+    >>> told(["lon", "lat"]), told(["x", "latitude"]), told(["x", "y"])
+    (True, True, False)
+    """
+    names = {_plain(column) for column in columns}
+    return any(names & set(role.usual[0]) for role in (LON, LAT))
+
+
 def told_apart(names: Iterable[str], name: str) -> None:
     """`TableError` for two columns whose names are one to SQL, which does not see capitals.
 

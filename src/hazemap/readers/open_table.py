@@ -21,7 +21,7 @@ from hazemap.engines.table_source import ChoosingFeed, Feed, Geometry, SourcePar
 from hazemap.errors import InputError, TableError
 from hazemap.parallel_map import processors
 from hazemap.postgresql_url import is_url
-from hazemap.readers.column_names import CELL, LAT, LON, MEASURED, PERSON, TIME, VALUE
+from hazemap.readers.column_names import CELL, LAT, LON, MEASURED, PERSON, TIME, VALUE, refuse_plain
 from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.readers.data_frames import open_frame
 from hazemap.readers.file_formats import open_files
@@ -55,6 +55,7 @@ def open_table(
     box: Box | None = None,
     since: datetime | str | None = None,
     until: datetime | str | None = None,
+    unplaced: str | None = None,
     dialect: CsvDialect = PLAIN,
     key: SamplingKey | None = None,
     memory_limit: int | None = None,
@@ -66,7 +67,8 @@ def open_table(
     `mark` is a column of yes or no, for shares, or several `Marks`; `measured` one of numbers, for statistics of
     values; `cell` one of H3 cells, which say where rows are instead of coordinates, read at a `resolution`; `timed`
     says that the time of each row is needed too. `box` and the times `since <= t < until` (ISO 8601, UTC unless they
-    say otherwise) choose rows; `dialect` says how CSV files are written; without `key` each table draws
+    say otherwise) choose rows; `unplaced` is what to do where nothing but columns called x and y says where rows are,
+    and None where those are known to be degrees; `dialect` says how CSV files are written; without `key` each table draws
     samples of its own; `memory_limit` is in bytes, 1 GiB unless given. Ids in CSV files are texts as they are written,
     so 7 and 07 are two people; rows without an id are dropped. Errors: `FileError` for a file that is missing or
     damaged, `TableError` for columns that are missing, ambiguous or of a wrong type; never for what rows hold.
@@ -103,6 +105,7 @@ def open_table(
         box=box,
         since=since,
         until=until,
+        unplaced=unplaced,
     )
     kind = SparkTable if isinstance(layout.parts[0].feed, ClusterFeed) else EngineTable
     return kind(connection, layout, os.urandom(16) if key is None else key, limit, workers, progress)
@@ -147,12 +150,15 @@ def layout_of(
     box: Box | None = None,
     since: datetime | str | None = None,
     until: datetime | str | None = None,
+    unplaced: str | None = None,
 ) -> Layout:
     """The roles of the columns of a source, as in `open_table`, from what its parts declare."""
     columns = source.columns
     geometry = source.geometry if lon is None and lat is None and cell is None else None
     hexagon = None if cell is None else CELL.column(columns, cell)
     where = None if geometry or hexagon else (LON.column(columns, lon), LAT.column(columns, lat))
+    if where and unplaced is not None:
+        refuse_plain(columns, lon, lat, unplaced)
     weight = None if value is None else VALUE.column(columns, value)
     marked = {} if marks is None else marked_columns(columns, marks)
     measure = None if measured is None else MEASURED.column(columns, measured)

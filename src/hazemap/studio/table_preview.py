@@ -12,7 +12,7 @@ from typing import Any
 from hazemap.engines.duckdb_connection import DuckDBConnection, SqlQuery, quoted
 from hazemap.engines.table_source import SourcePart, TableSource
 from hazemap.errors import TableError
-from hazemap.readers.column_names import LAT, LON, PERSON, TIME, Role
+from hazemap.readers.column_names import LAT, LON, PERSON, TIME, Role, told
 from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.readers.open_table import LEAST_FOR_DUCKDB, PLAIN, source_of
 
@@ -26,7 +26,8 @@ ROLES = {"person": PERSON, "lon": LON, "lat": LAT, "time": TIME}
 class TablePreview:
     """What files declare, which columns would be taken for what, and the first rows as texts.
 
-    `guessed` names a column for each role that can be guessed; `rows` is empty where they are not to be seen.
+    `guessed` names a column for each role that can be guessed, but never x and y, which may be no degrees; `rows` is
+    empty where they are not to be seen.
     """
 
     columns: tuple[tuple[str, str], ...]
@@ -57,7 +58,7 @@ def previewed(path: Path, dialect: CsvDialect = PLAIN, rows: bool = True) -> Tab
 def _guessed(source: TableSource) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, role in ROLES.items():
-        if source.geometry is not None and name in ("lon", "lat"):
+        if name in ("lon", "lat") and (source.geometry is not None or not told(source.columns)):
             continue
         found |= _column(source, name, role)
     return found
