@@ -100,6 +100,8 @@ def test_a_release_that_stays_in_memory_is_noted_without_a_file(table, ledger):
         ({"value": "lat"}, InputError, "choose 'one vote'"),
         ({"outside": "elsewhere"}, InputError, "people, drop or count"),
         ({"since": "yesterday"}, TableError, "known to hold the time"),
+        ({"method": "auto:numbers=1027", "box": None}, InputError, "declare the box, or allow 1,028"),
+        ({"method": "auto:numbers=9000", "box": None, "cells": "h3:3-9"}, InputError, "declare the box"),
         ({"output": "map.xlsx"}, FileError, "ends in .parquet or .tif"),
         ({"output": "no/such/map.parquet"}, FileError, "there is no folder"),
         ({"output": "visits.parquet"}, FileError, "the table itself"),

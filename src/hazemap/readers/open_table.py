@@ -67,8 +67,8 @@ def open_table(
     `mark` is a column of yes or no, for shares, or several `Marks`; `measured` one of numbers, for statistics of
     values; `cell` one of H3 cells, which say where rows are instead of coordinates, read at a `resolution`; `timed`
     says that the time of each row is needed too. `box` and the times `since <= t < until` (ISO 8601, UTC unless they
-    say otherwise) choose rows; `unplaced` is what to do where nothing but columns called x and y says where rows are,
-    and None where those are known to be degrees; `dialect` says how CSV files are written; without `key` each table draws
+    say otherwise) choose rows; `unplaced` says what to do where only columns called x and y tell where rows are, and is
+    None where those are known to be degrees; `dialect` says how CSV files are written; without `key` each table draws
     samples of its own; `memory_limit` is in bytes, 1 GiB unless given. Ids in CSV files are texts as they are written,
     so 7 and 07 are two people; rows without an id are dropped. Errors: `FileError` for a file that is missing or
     damaged, `TableError` for columns that are missing, ambiguous or of a wrong type; never for what rows hold.

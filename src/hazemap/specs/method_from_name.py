@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from fractions import Fraction
-from math import cos, degrees, radians
+from math import ceil, cos, degrees, log, radians
 from typing import Any, NoReturn, cast
 
 from hazemap.algorithm_disclosure import Learned
@@ -13,7 +13,7 @@ from hazemap.algorithms.adaptive_tree import Adaptive
 from hazemap.algorithms.built_in_methods import BUILT_IN, canonical
 from hazemap.algorithms.named_methods import LEVEL, CellKind, NamedMethod
 from hazemap.algorithms.plug_ins import method_named, plug_in_names
-from hazemap.algorithms.private_bounding_box import MethodOfBox, PrivateBoundingBox, over
+from hazemap.algorithms.private_bounding_box import MOST_ROOTS, MethodOfBox, PrivateBoundingBox, over
 from hazemap.algorithms.proportion_in_slots import MARKS_OR_SLOTS, ProportionInSlots
 from hazemap.cells import MOST_CELLS, Tree
 from hazemap.encoders import Encoder
@@ -72,7 +72,28 @@ def method_from_name(
     made = named.build(tree, **({"level": level} if named.levelled else {}), **options)
     if isinstance(tree, Hexagons) and not tree.depth:  # its first question may need cells inside of others
         next(iter(made.rounds(_Unit())), None)
-    return made if box else PrivateBoundingBox(made, finest=FINEST)
+    if box:
+        return made
+    _refuse_too_few(made)
+    return PrivateBoundingBox(made, finest=FINEST)
+
+
+def _refuse_too_few(made: MethodOfBox) -> None:
+    """`InputError` for a limit of numbers that first cells may be more than, wherever a box is found: it is paid then.
+
+    Of a quadtree a level has 4^n cells, and its first cells are the coarsest that are enough; hexagons of a box that
+    nobody knows may be as many as `MOST_ROOTS` at once.
+    """
+    if not isinstance(made, Adaptive) or made.most_numbers is None:
+        return
+    squares = 4 ** ceil(log(made.first_cells, 4) - 1e-9)
+    first = MOST_ROOTS if isinstance(made.tree, Hexagons) else squares
+    least = (first + 1) * (len(made.deciding) + 1 + len(made.coarser))
+    if made.most_numbers < least:
+        raise InputError(
+            f"{made.most_numbers:,} numbers may be too few for the first cells of a box that is yet to be found: "
+            f"declare the box, or allow {least:,}"
+        )
 
 
 def _understood(text: str, cells: QuadtreeCells | HexagonCells | DistrictFiles) -> tuple[NamedMethod, str]:
