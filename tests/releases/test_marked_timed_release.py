@@ -229,6 +229,14 @@ def test_a_label_that_says_something_else_is_refused(kept, tmp_path, changes, wh
         hazemap.open(path)
 
 
+def test_names_of_slots_are_worked_out_once_however_many_slots_there_are(kept, monkeypatch):
+    """Else a file of 4,320 hours takes minutes and one of 65,536 hours, all of it after the charge."""
+    made, asked, names = hazemap.open(kept[1]), [], type(kept[0].by_mark.slots).names
+    monkeypatch.setattr(type(made.by_mark.slots), "names", property(lambda own: asked.append(1) or names.fget(own)))
+    assert made.summary() and made.columns() and len(made.by_slot) == len(SLOTS)
+    assert len(asked) <= 1
+
+
 def test_damage_is_found(kept, tmp_path):
     content = bytearray(kept[1].read_bytes())
     content[len(content) // 2] ^= 1

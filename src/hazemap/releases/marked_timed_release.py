@@ -41,7 +41,7 @@ class MarkedTimedRelease(MarkedRelease, contents=MarkedSlotsContents):
     HOLDS: ClassVar[str] = "a map with marks and time"
     MADE: ClassVar[str] = "by_mark"
 
-    @property
+    @cached_property
     def slots(self) -> tuple[str, ...]:
         """The names of the slots, in order."""
         return self.by_mark.slots.names
@@ -52,7 +52,9 @@ class MarkedTimedRelease(MarkedRelease, contents=MarkedSlotsContents):
 
     def during(self, slots: str | int | Iterable[str | int]) -> MarkedRelease:
         """The map with marks of some slots: counts, shares, intervals and pictures of it."""
-        chosen = self.numbered(slots)
+        return self._during(self.numbered(slots))
+
+    def _during(self, chosen: list[int]) -> MarkedRelease:
         counts = self.by_mark.during(chosen)
         made = MarkedRelease(counts.map, self.statement, self.algorithm, self.transcript, counts)
         made.__dict__["ground"] = self.ground  # the cells are the same
@@ -62,7 +64,7 @@ class MarkedTimedRelease(MarkedRelease, contents=MarkedSlotsContents):
     @cached_property
     def by_slot(self) -> tuple[MarkedRelease, ...]:
         """The map with marks of each slot."""
-        return tuple(self.during(number) for number in range(len(self.slots)))
+        return tuple(self._during([number]) for number in range(len(self.slots)))
 
     @property
     def told(self) -> int:
@@ -123,8 +125,8 @@ class MarkedTimedRelease(MarkedRelease, contents=MarkedSlotsContents):
 
     def summary(self) -> list[str]:
         """Statement, total, number of cells, the share of each mark in all slots together and in each."""
-        shown = zip(self.slots[:SHOWN_SLOTS], self.by_slot, strict=False)
-        told = [f"{name}: {share}" for name, made in shown for share in made.share().shares]
+        shown = self.slots[:SHOWN_SLOTS]
+        told = [f"{name}: {share}" for at, name in enumerate(shown) for share in self._during([at]).share().shares]
         more = len(self.slots) - SHOWN_SLOTS
         return [*super().summary(), *told, *([f"… and {more:,} slots more"] if more > 0 else [])]
 

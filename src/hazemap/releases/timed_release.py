@@ -42,7 +42,7 @@ class TimedRelease(Release, contents=TimedContents):
     HOLDS: ClassVar[str] = "a map with time"
     SUFFIXES: ClassVar[tuple[str, ...]] = (".parquet",)
 
-    @property
+    @cached_property
     def slots(self) -> tuple[str, ...]:
         """The names of the slots, in order."""
         return self.maps.slots.names
@@ -56,7 +56,9 @@ class TimedRelease(Release, contents=TimedContents):
 
     def during(self, slots: str | int | Iterable[str | int]) -> Release:
         """The map of some slots, named as `numbered` takes them: counts, intervals, pictures and regions of it."""
-        chosen = self.numbered(slots)
+        return self._during(self.numbered(slots))
+
+    def _during(self, chosen: list[int]) -> Release:
         made = Release(self.maps.during(chosen), self.statement, self.algorithm, self.transcript)
         made.__dict__["_detail"] = self.maps.finer(chosen)  # the detail that the slots share
         made.__dict__["heading"] = heading(self.slots, chosen)
@@ -109,7 +111,7 @@ class TimedRelease(Release, contents=TimedContents):
     @cached_property
     def by_slot(self) -> tuple[Release, ...]:
         """The map of each slot."""
-        return tuple(self.during(number) for number in range(len(self.slots)))
+        return tuple(self._during([number]) for number in range(len(self.slots)))
 
     @cached_property
     def _detail(self) -> CellMap:
@@ -138,9 +140,7 @@ class TimedRelease(Release, contents=TimedContents):
 
     def summary(self) -> list[str]:
         """Statement, total, number of cells, whom the map leaves out; and the slots."""
-        counts = ", ".join(
-            f"{name} {made.total().value:,.0f}" for name, made in zip(self.slots[:24], self.by_slot, strict=False)
-        )
+        counts = ", ".join(f"{name} {self._during([at]).total().value:,.0f}" for at, name in enumerate(self.slots[:24]))
         more = f", … ({len(self.slots):,} in all)" if len(self.slots) > 24 else ""
         cells = f"{self.maps.cells.size:,} cell{'s' * (self.maps.cells.size != 1)}"
         return [*super().summary(), f"{cells} in each slot; {self.counted}: {counts}{more}"]
