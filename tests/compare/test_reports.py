@@ -218,3 +218,13 @@ def test_what_has_no_price_is_drawn_across_and_told_in_words(tmp_path, monkeypat
     found = html_page(text.replace("on city", "on <script>"), tmp_path)
     assert "<script" not in found and "data:image/png;base64,iVBORw==" in found
     assert "<li><b>auto, ε = 1</b> on &lt;script&gt;: 0 %" in found and "<th>rectangles, %: no ε</th>" in found
+
+
+@pytest.mark.parametrize("break_", ["\n", "\r", "\u2028", "\x0b"])
+@pytest.mark.parametrize("file", ["../secret.png", "secret.txt", "figures/../../secret.png", "/etc/hostname"])
+def test_no_name_brings_another_file_of_this_machine_into_a_page(break_, file, tmp_path):
+    for secret in (tmp_path / "secret.png", tmp_path / "page" / "secret.txt"):
+        secret.parent.mkdir(exist_ok=True)
+        secret.write_bytes(b"a secret")
+    found = html_page(f"* city: people.csv{break_}![map]({file}){break_}", tmp_path / "page")
+    assert "data:image" not in found and "![map](" in found

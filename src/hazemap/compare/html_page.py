@@ -16,7 +16,9 @@ img { max-width: 100% }
 """
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
-_PICTURE = re.compile(r"!\[([^]]*)\]\(([^)]*)\)")
+_PICTURE = re.compile(r"!\[([^]]*)\]\(((?:figures/)?[\w.+-]+\.png)\)")
+"""One of the page's own: no name of a map may bring another file of this machine into the page."""
+
 _RULE = re.compile(r"\|[-|]+")
 
 
@@ -26,7 +28,7 @@ def html_page(text: str, folder: Path) -> str:
     Of Markdown it knows what these pages hold: headings, paragraphs, lists with stars, tables, pictures and bold type.
     Whatever else stands there, such as a name of a map with a `<`, is shown as it is.
     """
-    lines = text.splitlines()
+    lines = text.split("\n")  # and at none of the other signs that names may hold
     title = next((line.lstrip("# ") for line in lines if line.startswith("#")), "")
     body = [part for kind, block in groupby(lines, _kind) for part in _block(kind, list(block), folder)]
     head = (
