@@ -1,6 +1,7 @@
 """Maps with marks in slots: made, kept, opened, asked, exported, drawn."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -227,6 +228,15 @@ def test_a_label_that_says_something_else_is_refused(kept, tmp_path, changes, wh
     relabelled(path, **changes)
     with pytest.raises(FileError, match=why):
         hazemap.open(path)
+
+
+def test_noise_whose_sums_are_no_number_is_refused(made, tmp_path):
+    question, answer = made.transcript[-1]
+    loud = replace(answer, stddev=np.array([1e200]))
+    forged = replace(made, transcript=(*made.transcript[:-1], type(made.transcript[-1])(question, loud)))
+    forged.save(tmp_path / "loud.parquet")
+    with pytest.raises(FileError, match=r"damaged.*no number|no number"):
+        hazemap.open(tmp_path / "loud.parquet")
 
 
 def test_names_of_slots_are_worked_out_once_however_many_slots_there_are(kept, monkeypatch):

@@ -3,6 +3,7 @@
 Their digest was right, so that a fault in them is of whoever wrote the file.
 """
 
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from hazemap.algorithm_session import Transcript
@@ -19,6 +20,7 @@ from hazemap.releases.file_metadata import (
 )
 
 if TYPE_CHECKING:
+    from hazemap.estimate.marked_counts import MarkedCounts
     from hazemap.estimate.published_values import PublishedValues
     from hazemap.estimate.value_estimates import KnownPeople, Measurements
     from hazemap.values.marks import Marks
@@ -44,7 +46,7 @@ def marked_contents(label: dict[str, Any], packed: str) -> MarkedContents:
     from hazemap.estimate.marked_counts import MarkedCounts
 
     transcript, stated = unpack(packed), Statement.from_json(label["statement"])
-    counts = MarkedCounts.of(*transcript[-1], _marks(label, stated))
+    counts = _told(MarkedCounts.of(*transcript[-1], _marks(label, stated)))
     return MarkedContents(counts.map, stated, method_of(label["method"]), transcript, counts)
 
 
@@ -56,8 +58,15 @@ def marked_slots_contents(label: dict[str, Any], packed: str) -> MarkedSlotsCont
     found = MarkedSlots.of(*transcript[-1], _marks(label, stated))
     if label["slots"] != list(found.slots.names):
         raise ValueError("its label names other slots than its questions")
-    counts, method = found.total, method_of(label["method"])
+    counts, method = _told(found.total), method_of(label["method"])
     return MarkedSlotsContents(counts.map, stated, method, transcript, counts, found)
+
+
+def _told(counts: "MarkedCounts") -> "MarkedCounts":
+    """The same, if sums of them have an error that is a number."""
+    if not isfinite(counts.stddev * counts.stddev * counts.sides.size):
+        raise ValueError("the noise of its counts is no number")
+    return counts
 
 
 def _marks(label: dict[str, Any], stated: Statement) -> "Marks":
