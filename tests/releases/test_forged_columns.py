@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from hazemap.releases import byte_digest, check_columns, open_release
 from hazemap.releases.column_digests import column_digests, parts
 from hazemap.releases.content_digest import Digest
 from hazemap.releases.geoparquet import digests_of, joined
+from hazemap.trust.curator import CentralPrices
 
 BERLIN = Box(13.2, 52.4, 13.6, 52.6)
 KINDS = ("map", "marks", "slots", "values")
@@ -165,3 +167,16 @@ def test_labels_that_call_things_otherwise_than_the_statement_are_refused(kind, 
     path = forged(files[kind], tmp_path / "other.parquet", label=lambda label: label.update(change))
     with pytest.raises(FileError, match=match):
         open_release(path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_answer_is_as_noisy_as_its_price_allows(files, tmp_path, kind, capsys):
+    """A forger who makes numbers look sure makes everything else fit: the price in the statement tells."""
+    release = hazemap.open(files[kind])
+    *first, last = release.transcript
+    sure = [*first, last._replace(answer=replace(last.answer, stddev=last.answer.stddev / 2))]
+    prices = CentralPrices(release.statement.budget)
+    replace(release, transcript=tuple(sure)).replay(prices).save(tmp_path / "sure.parquet")
+    assert main(["inspect", str(files[kind]), "--replay"]) == 0
+    assert main(["inspect", str(tmp_path / "sure.parquet"), "--replay"]) != 0
+    assert "where its price buys" in capsys.readouterr().err

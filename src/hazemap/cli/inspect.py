@@ -9,7 +9,8 @@ from hazemap.cli.shared_options import AsJson, ReleaseFile
 from hazemap.errors import InputError, TranscriptMismatch
 
 if TYPE_CHECKING:
-    from hazemap.noisy_queries import Question
+    from hazemap.algorithm_session import Transcript
+    from hazemap.noisy_queries import Prices, Question
     from hazemap.releases import Release, Statistics
     from hazemap.releases.study_answers import StudyAnswers
     from hazemap.tables.contribution_bounding import Bounding, OneReport
@@ -99,6 +100,25 @@ def _asked(question: "Question") -> object:
     return question.encoder if isinstance(question, Query) else question.scores
 
 
+CURATOR = "curator"
+
+
+def _as_noisy_as_paid(transcript: "Transcript", paid: "Prices") -> None:
+    """Raise `TranscriptMismatch` for an answer of a curator whose standard error is not what its price buys."""
+    import numpy as np
+
+    from hazemap.noisy_queries import Query
+
+    for number, (question, answer) in enumerate(transcript, 1):
+        if isinstance(question, Query):
+            bought = paid.stddev(question.encoder, question.share)
+            if not np.allclose(answer.stddev, bought, rtol=1e-6, atol=0):
+                raise TranscriptMismatch(
+                    f"answer {number} claims a standard error of {float(answer.stddev.min()):.4g} in what it counts, "
+                    f"where its price buys one of {bought:.4g}: the file was changed after it was made"
+                )
+
+
 def _replayed(release: "Release | Statistics") -> None:
     """Raise `TranscriptMismatch` unless the stored answers give the stored numbers."""
     import numpy as np
@@ -108,6 +128,8 @@ def _replayed(release: "Release | Statistics") -> None:
     from hazemap.trust.curator import CentralPrices
 
     paid = prices(release.statement) or CentralPrices(release.statement.budget)
+    if release.statement.trust == CURATOR:
+        _as_noisy_as_paid(release.transcript, paid)
     if not isinstance(release, Release):
         release.replay(paid)  # its numbers are made from the answers whenever it is opened
         return
