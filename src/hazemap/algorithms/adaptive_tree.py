@@ -244,7 +244,7 @@ class Adaptive:
     def _coarser(self, people: float, prices: Prices) -> list[tuple[int, Fraction]]:
         """Coarser cells and their shares: that of everything is as small as `total_within` of the people allows.
 
-        Of the people less three standard errors of how they were counted, so that it is never too small by chance.
+        Of the people less three standard errors of how they were counted, so that it is seldom too small by chance.
         """
         if self.total_within is None or self._sizing is None:
             return list(self.coarser)
