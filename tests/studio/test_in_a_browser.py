@@ -132,11 +132,11 @@ import time
 from hazemap.execution import run as slow
 read = slow.opened
 
-def opened(spec, source, key, memory_limit, say):
+def opened(spec, source, key, memory_limit, say, **more):
     for part in range(1_000):
         say("reading rows", part / 1_000)
         time.sleep(0.1)
-    return read(spec, source, key, memory_limit, say)
+    return read(spec, source, key, memory_limit, say, **more)
 
 slow.opened = opened
 """
