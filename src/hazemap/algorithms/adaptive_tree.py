@@ -105,10 +105,21 @@ class Adaptive:
         A cell of 4σ people is about as uncertain from sampling as from noise, and neighbours help (`estimate`). What
         is spent on deciding is not lost: every round sees other people, so its numbers improve the picture.
         """
-        shares, coarser = (Fraction(4, 100), Fraction(8, 100), Fraction(16, 100)), ((2, Fraction(5, 100)),)
         return cls(
-            *(tree, bounding, 64, shares, (4, 4, 4), coarser, prior, Reading.SHRUNK, most_numbers),
-            *(None, None, None, None, None, None, None, None),
+            tree,
+            bounding,
+            first_cells=64,
+            deciding=(Fraction(4, 100), Fraction(8, 100), Fraction(16, 100)),
+            fullness=(4, 4, 4),
+            coarser=((2, Fraction(5, 100)),),
+            prior=prior,
+            reading=Reading.SHRUNK,
+            most_numbers=most_numbers,
+            contrast=None,
+            sizing=None,
+            even=None,
+            first_fullness=None,
+            total_within=None,
         )
 
     @classmethod
@@ -118,11 +129,13 @@ class Adaptive:
         Where there may only be so many numbers nobody is counted first, and the first grid has 64 cells, as that of
         `for_devices`.
         """
-        shares = (Fraction(15, 1000), Fraction(4, 100), Fraction(10, 100))
-        coarser = ((4, Fraction(1, 100)), (TO_THE_TOP, Fraction(95, 1000)))
-        first = 256 if most_numbers is None else 64
         return cls(
-            *(tree, bounding, first, shares, (20, 6, 6), coarser),
+            tree,
+            bounding,
+            first_cells=256 if most_numbers is None else 64,
+            deciding=(Fraction(15, 1000), Fraction(4, 100), Fraction(10, 100)),
+            fullness=(20, 6, 6),
+            coarser=((4, Fraction(1, 100)), (TO_THE_TOP, Fraction(95, 1000))),
             most_numbers=most_numbers,
             sizing=Fraction(1, 100),
             telling=Fraction(3, 10),
