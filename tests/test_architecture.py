@@ -146,3 +146,15 @@ def test_fault_7_exact_sums_of_rows_are_taken_by_trust_models_and_by_nobody_else
             "audit/evidence/noise_residuals",
         ),  # a sum of sums; tables of people who do not exist
     }
+
+
+def test_no_call_unpacks_a_tuple_that_it_has_just_written():
+    """`f(*(a, b), *(c,))` keeps lines short and hides which argument is which: they have names."""
+    calls = [
+        f"{path.relative_to(PACKAGE)}:{node.lineno}"
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        if any(isinstance(each, ast.Starred) and isinstance(each.value, ast.Tuple) for each in node.args)
+    ]
+    assert calls == []

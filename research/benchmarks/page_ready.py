@@ -55,8 +55,19 @@ def release(kind: str, cells: int) -> Release:
     asked = Query(Counts(found, AtMostRows(1)), Fraction(1))
     transcript = (Exchange(asked, Answer(sums, np.array([1.4]), 3.0)),)
     said = Statement(
-        *("made up", A_PERSON, "one person added or removed", PureDP(1), AtMostRows(1), "curator", ()),
-        *("discrete Laplace", (), (), "flat", "2026-01-02T03:04:05Z", "0.1.0"),
+        dataset="made up",
+        unit=A_PERSON,
+        neighbours="one person added or removed",
+        budget=PureDP(1),
+        bounding=AtMostRows(1),
+        trust="curator",
+        assumptions=(),
+        noise="discrete Laplace",
+        public=(),
+        charged=(),
+        method="flat",
+        created="2026-01-02T03:04:05Z",
+        version="0.1.0",
     )
     return Release(from_transcript(transcript, found), said, Flat(found.tree, found.tree.depth), transcript)
 

@@ -162,8 +162,19 @@ def asked(kept: Kept, rule: str, epsilon: str, seed: str, regions: int) -> list[
     made = run(Adaptive(kept.tree, bounding), Curator(kept, Stream.fixed(seed.encode())), PureDP(epsilon), Unrecorded())
     unit = A_ROW if rule == "rows are people" else A_PERSON
     statement = Statement(
-        *("coverage", unit, "one person", PureDP(epsilon), bounding, "curator", (), "discrete Laplace", (), ()),
-        *("auto", "2026-01-02T03:04:05Z", "0"),
+        dataset="coverage",
+        unit=unit,
+        neighbours="one person",
+        budget=PureDP(epsilon),
+        bounding=bounding,
+        trust="curator",
+        assumptions=(),
+        noise="discrete Laplace",
+        public=(),
+        charged=(),
+        method="auto",
+        created="2026-01-02T03:04:05Z",
+        version="0",
     )
     release, found = Release(made.value, statement, None, made.transcript), list[list[float]]()
     rng = np.random.default_rng(list(seed.encode()))

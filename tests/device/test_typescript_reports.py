@@ -53,7 +53,11 @@ def test_a_typescript_device_reports_to_two_servers_and_counts_once_after_it_was
         carrier = ByTwoServers(scene.leader.url, scene.helper.url, PEOPLE + 1)
         # At ε = 10,000 noise is nothing but for a chance of e^−10,000 a cell: counts are compared with the truth.
         ordered = Campaign(
-            *("berlin", "a test", "town", Flat(TREE, 3), PureDP(10_000)),
+            name="berlin",
+            purpose="a test",
+            dataset="town",
+            algorithm=Flat(TREE, 3),
+            budget=PureDP(10_000),
             cohort=cohort,
             deadlines=Deadlines.all(600),
             wait=600,

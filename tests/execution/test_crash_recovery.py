@@ -236,7 +236,7 @@ def test_statistics_are_recovered_too(model, of, method, points, ledger, tmp_pat
         dies(patched, of, method, 2 if method == "prepare" else 1)  # the first is before the charge
         with pytest.raises(Killed):
             stats(
-                *(path,),
+                path,
                 person="person",
                 value="speed",
                 low=26,

@@ -31,8 +31,19 @@ def ledger(tmp_path: Path) -> Ledger:
     book.charge("nyc", ZCDP("0.01"), "values", VALUES)
     book.charge("oslo", PureDP(1), "of others", PEOPLE)
     told = Statement(
-        *("nyc", A_PERSON, "one person added or removed", PureDP("1/7"), AtMostRows(1), "curator", (), "Laplace"),
-        *((), (), "flat grid", "2026-01-02T03:04:05Z", "0.1.0"),
+        dataset="nyc",
+        unit=A_PERSON,
+        neighbours="one person added or removed",
+        budget=PureDP("1/7"),
+        bounding=AtMostRows(1),
+        trust="curator",
+        assumptions=(),
+        noise="Laplace",
+        public=(),
+        charged=(),
+        method="flat grid",
+        created="2026-01-02T03:04:05Z",
+        version="0.1.0",
     )
     book.released(1, told, "/home/ann/secret folder/map.parquet")
     book.store.write(lambda db: db.remember("nyc", b"fingerprint-of-nyc", 8))

@@ -128,8 +128,19 @@ def test_eight_processes_fill_a_cap_to_the_last_seventh_and_no_further(tmp_path:
 
 def _statement() -> Statement:
     return Statement(
-        *("nyc", A_PERSON, "one person added or removed", PRICE, AtMostRows(1), "curator", (), "discrete Laplace"),
-        *((), (), "flat grid", "2026-01-02T03:04:05Z", "0.1.0"),
+        dataset="nyc",
+        unit=A_PERSON,
+        neighbours="one person added or removed",
+        budget=PRICE,
+        bounding=AtMostRows(1),
+        trust="curator",
+        assumptions=(),
+        noise="discrete Laplace",
+        public=(),
+        charged=(),
+        method="flat grid",
+        created="2026-01-02T03:04:05Z",
+        version="0.1.0",
     )
 
 

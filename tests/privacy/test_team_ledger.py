@@ -40,8 +40,19 @@ def team(server) -> Team:
 
 def statement(price: Budget, dataset: str = "nyc") -> Statement:
     return Statement(
-        *(dataset, A_PERSON, "one person added or removed", price, AtMostRows(1), "curator", (), "discrete Laplace"),
-        *((), (), "flat grid", "2026-01-02T03:04:05Z", "0.1.0"),
+        dataset=dataset,
+        unit=A_PERSON,
+        neighbours="one person added or removed",
+        budget=price,
+        bounding=AtMostRows(1),
+        trust="curator",
+        assumptions=(),
+        noise="discrete Laplace",
+        public=(),
+        charged=(),
+        method="flat grid",
+        created="2026-01-02T03:04:05Z",
+        version="0.1.0",
     )
 
 

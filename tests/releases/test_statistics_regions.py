@@ -30,8 +30,19 @@ VALUE_ENCODING = ValueEncoding(0, 60, 2, 8)
 HEXAGONS = Leaves.at_level(Hexagons(BERLIN, 6, 6), 0)
 SQUARES = Leaves.at_level(Quadtree.around(BERLIN, 3), 3)
 STATEMENT = Statement(
-    *("town", A_PERSON, "one of them added or removed", PureDP(1), OwnMeans(1), "curator", ()),
-    *("discrete Laplace", (), (), "values", "2026-01-02T03:04:05Z", "0.1.0"),
+    dataset="town",
+    unit=A_PERSON,
+    neighbours="one of them added or removed",
+    budget=PureDP(1),
+    bounding=OwnMeans(1),
+    trust="curator",
+    assumptions=(),
+    noise="discrete Laplace",
+    public=(),
+    charged=(),
+    method="values",
+    created="2026-01-02T03:04:05Z",
+    version="0.1.0",
 )
 LAWS = {"Laplace": 3.0, "Gaussian": 0.0}
 

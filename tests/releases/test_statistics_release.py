@@ -44,8 +44,19 @@ def made() -> Statistics:
     trust = Curator(MemoryTable(np.arange(5000) % 2500, columns | values), Stream.fixed(b"file"))
     done = run(method, trust, PureDP(2), Unrecorded())
     statement = Statement(
-        *("town", A_PERSON, "one of them added or removed", PureDP(2), method.bounding, "curator", ASSUMPTIONS),
-        *("discrete Laplace", ("the box",), ("every number",), "values", "2026-01-02T03:04:05Z", "0.1.0"),
+        dataset="town",
+        unit=A_PERSON,
+        neighbours="one of them added or removed",
+        budget=PureDP(2),
+        bounding=method.bounding,
+        trust="curator",
+        assumptions=ASSUMPTIONS,
+        noise="discrete Laplace",
+        public=("the box",),
+        charged=("every number",),
+        method="values",
+        created="2026-01-02T03:04:05Z",
+        version="0.1.0",
     )
     return Statistics(done.value, "speed", (0.1, 0.5), statement, method, done.transcript)
 

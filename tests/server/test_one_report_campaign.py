@@ -38,7 +38,12 @@ def test_everybody_is_in_the_map_once_and_pays_once_whoever_is_killed(tmp_path):
         carrier = ByOneReport(scene.leader.url, scene.helper.url, PEOPLE, levels=6)
         cohort = Cohort(PEOPLE, PEOPLE, sampling=Sampling.ONE, mode=Mode.SEMI_HONEST)
         order = Campaign(
-            *("berlin", "a test", "town", Adaptive.for_one_report(TREE), EXACT, cohort),
+            name="berlin",
+            purpose="a test",
+            dataset="town",
+            algorithm=Adaptive.for_one_report(TREE),
+            budget=EXACT,
+            cohort=cohort,
             deadlines=Deadlines.all(600),
             wait=600,
             carrier=carrier,

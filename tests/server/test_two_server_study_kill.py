@@ -69,7 +69,13 @@ class TwoServerStudy(StudyScene):
         carrier = ByTwoServers(self.leader.url, self.helper.url, PEOPLE)
         cohort = Cohort(PEOPLE, PEOPLE, Fraction(1, 4), Fraction(0))
         spec = StudySpec(
-            *("spring", "keyboard", Fraction(900), Fraction(1, 1000), 100, cohort, Deadlines.all(600)),
+            name="spring",
+            analysis="keyboard",
+            epsilon=Fraction(900),
+            delta=Fraction(1, 1000),
+            reports=100,
+            cohort=cohort,
+            deadlines=Deadlines.all(600),
             wait=600,
             carrier=carrier,
         )

@@ -175,7 +175,12 @@ def test_a_map_s_specification_is_the_same_after_toml_and_json(
     table, budget, rule, outside, method, box, name, output, over
 ):
     spec = ReleaseSpec(
-        *(table, budget, bounding(rule, outside), method, QuadtreeCells(None), box),
+        table=table,
+        budget=budget,
+        bounding=bounding(rule, outside),
+        method=method,
+        cells=QuadtreeCells(None),
+        box=box,
         dataset=name,
         output=output,
         overwrite=over,
@@ -200,7 +205,17 @@ def test_a_specification_of_statistics_is_the_same_after_toml_and_json(
 ):
     declared = None if None not in bounds else "private"
     asked = StatisticsSpec(
-        *(table, budget, "speed", *bounds, declared, PARIS, HexagonCells(7, 7), slots, "Europe/Paris", spread, ranks),
+        table,
+        budget,
+        "speed",
+        *bounds,
+        declared,
+        PARIS,
+        HexagonCells(7, 7),
+        slots,
+        "Europe/Paris",
+        spread,
+        ranks,
         max_cells_per_person=cap,
     )
     back = StatisticsSpec.from_toml(asked.to_toml())

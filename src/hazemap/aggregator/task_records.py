@@ -117,8 +117,12 @@ class TaskRecords:
         times = batch_times(batch)
         [(number,)] = self._read(
             f"SELECT count(*) FROM ({counted}) AS here WHERE report NOT IN ({counted})",  # noqa: S608 - ours
-            *(self._task, parameter_digest(agg_param), *times),
-            *(self._task, parameter_digest(before), *times),
+            self._task,
+            parameter_digest(agg_param),
+            *times,
+            self._task,
+            parameter_digest(before),
+            *times,
         )
         return int(number)
 

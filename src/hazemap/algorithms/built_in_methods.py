@@ -65,8 +65,11 @@ OF_LINES = (
     Setting("height", "height", "levels of the tree; chosen by the number of people", 1, 40),
     *(PIXELS, A_CELL),
     Setting(
-        *("negative", "negative", "part of leaves that may be below 0, where no half is empty; sets thresholds"),
-        *(SMALL, Fraction(49, 100)),
+        name="negative",
+        field="negative",
+        what="part of leaves that may be below 0, where no half is empty; sets thresholds",
+        least=SMALL,
+        most=Fraction(49, 100),
         part=True,
     ),
 )
@@ -78,6 +81,7 @@ def _published_htf(tree: Any, bounding: Any, epsilon: Fraction, **changes: Any) 
     return replace(HTF.published(tree, epsilon, bounding, **amounts), **changes)
 
 
+_part_or_none = partial(Setting, part=True, none="none")
 _levelled = partial(NamedMethod, levelled=True, parameter=LEVEL)
 
 BUILT_IN: dict[str, NamedMethod] = {
@@ -92,46 +96,57 @@ BUILT_IN: dict[str, NamedMethod] = {
             settings=(
                 Setting("first", "first_cells", "cells of the first grid, if people are many", 1, 1 << 16),
                 Setting(
-                    *("shares", "deciding", "part of the budget of each round that decides"),
-                    *(SMALL, Fraction(9, 10)),
+                    name="shares",
+                    field="deciding",
+                    what="part of the budget of each round that decides",
+                    least=SMALL,
+                    most=Fraction(9, 10),
                     part=True,
                     many=True,
                 ),
                 Setting("fullness", "fullness", "standard errors a cell holds, a number a round", 1, 10**6, many=True),
-                Setting(
-                    *("contrast", "contrast", "how much smaller the last cells are on rough maps"),
-                    *(SMALL, 10**6),
-                    part=True,
-                    none="none",
+                _part_or_none(
+                    name="contrast",
+                    field="contrast",
+                    what="how much smaller the last cells are on rough maps",
+                    least=SMALL,
+                    most=10**6,
+                ),
+                _part_or_none(
+                    name="smooth",
+                    field="smooth",
+                    what="roughness below which a map needs no last round that decides",
+                    least=SMALL,
+                    most=10**6,
+                ),
+                _part_or_none(
+                    name="even",
+                    field="even",
+                    what="the same roughness, over all cells and with borders cut finer",
+                    least=SMALL,
+                    most=10**6,
+                ),
+                _part_or_none(
+                    name="sizing",
+                    field="sizing",
+                    what="part of the budget that counts people for the first grid",
+                    least=SMALL,
+                    most=Fraction(9, 10),
                 ),
                 Setting(
-                    *("smooth", "smooth", "roughness below which a map needs no last round that decides"),
-                    *(SMALL, 10**6),
-                    part=True,
+                    name="first-fullness",
+                    field="first_fullness",
+                    what="standard errors a cell of the first grid holds, at most",
+                    least=1,
+                    most=10**6,
                     none="none",
                 ),
-                Setting(
-                    *("even", "even", "the same roughness, over all cells and with borders cut finer"),
-                    *(SMALL, 10**6),
-                    part=True,
-                    none="none",
-                ),
-                Setting(
-                    *("sizing", "sizing", "part of the budget that counts people for the first grid"),
-                    *(SMALL, Fraction(9, 10)),
-                    part=True,
-                    none="none",
-                ),
-                Setting(
-                    *("first-fullness", "first_fullness", "standard errors a cell of the first grid holds, at most"),
-                    *(1, 10**6),
-                    none="none",
-                ),
-                Setting(
-                    *("total", "total_within", "part of the people that the total may err by, so that cells get more"),
-                    *(SMALL, Fraction(9, 10)),
-                    part=True,
-                    none="none",
+                _part_or_none(
+                    name="total",
+                    field="total_within",
+                    what="part of the people that the total may err by, so that cells get more",
+                    least=SMALL,
+                    most=Fraction(9, 10),
                 ),
                 Setting("numbers", "most_numbers", "numbers that are asked for in all rounds, at most", 1, MANY),
             ),

@@ -87,8 +87,16 @@ def _once(epsilon: Fraction, there: bool, store: Store) -> dict[str, list[float]
         bytes(32), _SIZE, noise.bits(PEOPLE, 1, _SIZE), _SIZE, noise.parties, PEOPLE, security=_SECURITY
     )
     terms = BatchTerms(
-        *(1, os.urandom(16), issuer.public, opens.public, parts.digest, parts.messages, parts.message_bytes),
-        *(PEOPLE, PEOPLE, _NOW + 1),
+        version=1,
+        nonce=os.urandom(16),
+        issuer=issuer.public,
+        analyser=opens.public,
+        contents=parts.digest,
+        messages=parts.messages,
+        message_bytes=parts.message_bytes,
+        minimum=PEOPLE,
+        people=PEOPLE,
+        closes=_NOW + 1,
     )
     service = shuffler_service.ShufflerService(store, own, BatchLimits(least=PEOPLE))
     service.announce(terms, _NOW)

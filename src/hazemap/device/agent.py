@@ -93,7 +93,13 @@ class Agent:
 
     def __post_init__(self) -> None:
         self._carrying = CarriedAnswers(
-            *(self.store, self.device, self.enrolment, self.policy, self.stream, self.lines, self.commits),
+            store=self.store,
+            device=self.device,
+            enrolment=self.enrolment,
+            policy=self.policy,
+            stream=self.stream,
+            lines=self.lines,
+            commits=self.commits,
             public_log=self.public_log,
         )
         self._answering = Answering(self.store, self.device, self.enrolment, self.policy, self.stream, self.public_log)

@@ -278,7 +278,9 @@ def _page(store: EncryptedStore, device: int, stream: EventStream, sequence: int
     tag = _tag(store, device, stream)
     found = store.read(
         "SELECT sequence, expires, sealed FROM events WHERE device = ? AND stream = ? AND sequence = ?",
-        *(device, tag, sequence),
+        device,
+        tag,
+        sequence,
     )
     return _opened(store, device, stream, *found[0]) if found else None
 
@@ -300,5 +302,9 @@ def _write(store: EncryptedStore, device: int, stream: EventStream, page: _Page)
     sealed = store.seal(f"events {stream.name}", device, page.sequence, b"\n".join((head, *page.text)), page.expires)
     store.read(
         "INSERT OR REPLACE INTO events VALUES (?, ?, ?, ?, ?)",
-        *(device, _tag(store, device, stream), page.sequence, page.expires, sealed),
+        device,
+        _tag(store, device, stream),
+        page.sequence,
+        page.expires,
+        sealed,
     )

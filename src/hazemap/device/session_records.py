@@ -46,7 +46,8 @@ class Sessions:
         tag = self._tag(session)
         found = self.store.read(
             "SELECT answered, sealed FROM sessions WHERE device = ? AND tag = ? AND sealed IS NOT NULL",
-            *(self.device, tag),
+            self.device,
+            tag,
         )
         return self._record(tag, *found[0]) if found else None
 

@@ -268,8 +268,16 @@ class MedianSplitScores(CellSplits):
         x, y = columns_and_rows(votes.cells, tree.base.depth)
         first, width = self._edges
         scores: Ints = once_compiled(_scores_loop)(
-            *(self.cells.locate(tree.leaves), votes.drawn(tree).positions, x, y, votes.weights),
-            *(self.axis, first, width, np.minimum(width, self.lines), starts),
+            self.cells.locate(tree.leaves),
+            votes.drawn(tree).positions,
+            x,
+            y,
+            votes.weights,
+            self.axis,
+            first,
+            width,
+            np.minimum(width, self.lines),
+            starts,
         )
         return scores
 

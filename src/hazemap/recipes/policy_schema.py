@@ -45,7 +45,9 @@ _PARAMETER = _table(
         "high": {"type": "number"},
         "choices": {"type": "array"},
     },
-    *("low", "high", "choices"),
+    "low",
+    "high",
+    "choices",
 )
 _TEXT = {"type": "string", "description": "One SELECT."}
 _QUERIES = _table(
@@ -63,7 +65,9 @@ _QUERIES = _table(
             "items": _table({"text": _TEXT, "parameters": _named(_NAME, _PARAMETER, "By name.")}),
         },
     },
-    *("functions", "listed", "templates"),
+    "functions",
+    "listed",
+    "templates",
     description="Which queries are let run: those listed, those made from templates, or any over these fields.",
 )
 _ANALYSIS_BUDGET = _table(
@@ -90,7 +94,8 @@ _EVENT_FIELD = _table(
         "values": {**_TEXTS, "description": "Of a category."},
         "optional": {"type": "boolean", "default": False, "description": "Whether it may be missing."},
     },
-    *("values", "optional"),
+    "values",
+    "optional",
 )
 
 POLICY_SCHEMA: dict[str, Any] = {
@@ -129,7 +134,9 @@ POLICY_SCHEMA: dict[str, Any] = {
                 "description": "How prices add up: ε's and δ's, or ρ's.",
             },
         },
-        *("fields", "analyses", "accounting"),
+        "fields",
+        "analyses",
+        "accounting",
     ),
 }
 """Whole policies."""

@@ -44,11 +44,13 @@ _FEATURE_NAME = _text("The name of the feature: a column of the answer.", 63)
 CELLS = {
     "quadtree": _table(
         {"box": _BOX, "level": {"type": "integer", "description": "The square around the box is cut so often."}},
-        *("box", "level"),
+        "box",
+        "level",
     ),
     "h3": _table(
         {"box": _BOX, "resolution": {"type": "integer", "description": "Hexagons of this resolution near the box."}},
-        *("box", "resolution"),
+        "box",
+        "resolution",
     ),
     "json": _text("Any partition, as hazemap writes it.", LONGEST_JSON),
 }
@@ -124,8 +126,16 @@ SCHEMA: dict[str, Any] = {
             },
             "features": _list("What is asked of a row.", _FEATURE, 1, MOST_FEATURES),
         },
-        *("id", "version", "analysis", "purpose", "local_epsilon", "epsilon", "delta", "minimum_cohort"),
-        *("query", "features"),
+        "id",
+        "version",
+        "analysis",
+        "purpose",
+        "local_epsilon",
+        "epsilon",
+        "delta",
+        "minimum_cohort",
+        "query",
+        "features",
     ),
 }
 """The JSON Schema of a recipe's file, in TOML or JSON."""

@@ -138,8 +138,14 @@ class CarriedCampaign(CarriedRounds):
             raise Unanswerable("devices answer queries for sums, and ask everybody in the campaign")
         campaign = self.campaign
         return Task(
-            *(campaign.name, campaign.purpose, self.rounds + 1, question),
-            *(round_price(price), campaign.budget, campaign.cohort, law),
+            campaign=campaign.name,
+            purpose=campaign.purpose,
+            round=self.rounds + 1,
+            question=question,
+            price=round_price(price),
+            budget=campaign.budget,
+            cohort=campaign.cohort,
+            randomiser=law,
         )
 
 

@@ -128,7 +128,14 @@ class Coordinator:
         self.seating = CountedSeating(store, self.enrolled, self.pool, self.metrics)
         self.announcing = Announcing(store, self.enrolled)
         self.house = CampaignHouse(
-            *(store, self.enrolled, self.seating, self.pool, self.pace, self.announcing, peers, self.challenges.server)
+            store=store,
+            enrolled=self.enrolled,
+            seating=self.seating,
+            pool=self.pool,
+            pace=self.pace,
+            announcing=self.announcing,
+            peers=peers,
+            identity=self.challenges.server,
         )
         self._ordering = asyncio.Lock()  # of campaigns and studies together: an analyst has one limit for both
         self.studies = Studies(StudyHouse(self.house, ledger, self.metrics), judge, self._ordering)

@@ -73,10 +73,15 @@ def statement(campaign: Campaign) -> Statement:
         method=f"{name} by {trust}",
     )
     facts = CohortFacts(
-        *(cohort.people, cohort.shard, cohort.dropout, cohort.corrupt, cohort.sampling.name, cohort.mode.name),
-        carrier.local if isinstance(carrier, ByShuffler) else campaign.local_epsilon,
-        None if carrier is None else campaign.trust,
-        carrier.minimum if isinstance(carrier, ByShuffler) else None,
+        people=cohort.people,
+        shard=cohort.shard,
+        dropout=cohort.dropout,
+        corrupt=cohort.corrupt,
+        sampling=cohort.sampling.name,
+        mode=cohort.mode.name,
+        local_epsilon=carrier.local if isinstance(carrier, ByShuffler) else campaign.local_epsilon,
+        trust=None if carrier is None else campaign.trust,
+        minimum=carrier.minimum if isinstance(carrier, ByShuffler) else None,
     )
     made = stated(
         promise,

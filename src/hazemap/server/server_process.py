@@ -144,7 +144,15 @@ class ServerProcess:
         try:
             ledger = self.ledger or Ledger.default()
             coordinator = Coordinator(
-                *(store, self.folder, ledger, admission, self.pace, challenges, metrics, self.judge, self.peers)
+                store=store,
+                folder=self.folder,
+                ledger=ledger,
+                admission=admission,
+                pace=self.pace,
+                challenges=challenges,
+                metrics=metrics,
+                judge=self.judge,
+                peers=self.peers,
             )
             config = uvicorn.Config(
                 Application(coordinator, operator, limits, PageOrigins.of(self.page_origins)),

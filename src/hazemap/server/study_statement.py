@@ -92,10 +92,15 @@ def study_statement(
         method=f"recipes by {trust.removesuffix(AMONG_DEVICES)}",
     )
     facts = CohortFacts(
-        *(cohort.people, cohort.shard, cohort.dropout, cohort.corrupt, cohort.sampling.name, cohort.mode.name),
-        most,
-        None if spec.carrier is None else spec.trust,
-        None if spec.carrier is None else spec.carrier.minimum,
+        people=cohort.people,
+        shard=cohort.shard,
+        dropout=cohort.dropout,
+        corrupt=cohort.corrupt,
+        sampling=cohort.sampling.name,
+        mode=cohort.mode.name,
+        local_epsilon=most,
+        trust=None if spec.carrier is None else spec.trust,
+        minimum=None if spec.carrier is None else spec.carrier.minimum,
     )
     made = stated(
         promise,

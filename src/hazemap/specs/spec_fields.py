@@ -103,7 +103,8 @@ class ReleaseOptions(CommonOptions, total=False):
         "Bounding | str",
         Field(
             "What one person may contribute: 'one row', rows:K, cells:K, 'one vote', 'rows are people'.",
-            *(PRIVACY, "RULE"),
+            group=PRIVACY,
+            metavar="RULE",
             default="one row",
         ),
     ]
@@ -114,7 +115,8 @@ class ReleaseOptions(CommonOptions, total=False):
         str | None,
         Field(
             "Not degrees but WIDTH,HEIGHT[,UNIT] (1000,800 are pixels; 40,30,m a floor), or EPSG:CODE.",
-            *(MAP, "PLANE"),
+            group=MAP,
+            metavar="PLANE",
             flags=("--plane", "--crs"),
         ),
     ]
@@ -126,7 +128,8 @@ class ReleaseOptions(CommonOptions, total=False):
         str | None,
         Field(
             "A map for each slot too: hour-of-day, day-of-week, hour, day, clock:7:00,16:00 or times:TIME,TIME,TIME.",
-            *(MAP, "SLOTS"),
+            group=MAP,
+            metavar="SLOTS",
         ),
     ]
     time_zone: Annotated[str | None, Field("The time zone of the slots; UTC.", MAP, "ZONE")]
@@ -145,7 +148,8 @@ class ReleaseOptions(CommonOptions, total=False):
         Literal["people", "drop", "count"],
         Field(
             "Outside the map: count people of whom no row is inside, drop all rows, or count rows like others.",
-            *(MAP, "WHAT"),
+            group=MAP,
+            metavar="WHAT",
             default="people",
             choices=("people", "drop", "count"),
         ),
@@ -154,7 +158,9 @@ class ReleaseOptions(CommonOptions, total=False):
         "Sequence[str] | str | None",
         Field(
             "Count who carries a mark, too: a column of yes or no, or COLUMN=VALUE. May be repeated.",
-            *(MAP, "COLUMN[=VALUE]", list),
+            group=MAP,
+            metavar="COLUMN[=VALUE]",
+            kind=list,
             texts=True,
         ),
     ]
@@ -162,7 +168,8 @@ class ReleaseOptions(CommonOptions, total=False):
         str | None,
         Field(
             "With --mark: cut cells while shares stand out of the noise (density), or stay narrow (width:0.2).",
-            *(MAP, "GOAL"),
+            group=MAP,
+            metavar="GOAL",
         ),
     ]
     output: Annotated[
@@ -190,7 +197,9 @@ class StatisticsOptions(CommonOptions, total=False):
         int | None,
         Field(
             "In how many cells and slots a person counts at most. By default one for each slot, but 8 to 24.",
-            *(PRIVACY, "K", int),
+            group=PRIVACY,
+            metavar="K",
+            kind=int,
         ),
     ]
     max_records_per_cell: Annotated[
@@ -200,14 +209,17 @@ class StatisticsOptions(CommonOptions, total=False):
         bool,
         Field(
             "A tenth of the budget finds the cells with many people; nobody spends their cap elsewhere.",
-            *(PRIVACY, None, bool, False),
+            group=PRIVACY,
+            kind=bool,
+            default=False,
         ),
     ]
     model: Annotated[
         str,
         Field(
             "full, or values-only: whereabouts and numbers of people are public, only values are protected.",
-            *(PRIVACY, "MODEL"),
+            group=PRIVACY,
+            metavar="MODEL",
             default="full",
             choices=("full", "values-only"),
         ),
@@ -223,7 +235,8 @@ class StatisticsOptions(CommonOptions, total=False):
         str,
         Field(
             "always, hour-of-day, day-of-week, hour, day, clock:7:00,16:00 or times:TIME,TIME,TIME.",
-            *(VALUES, "SLOTS"),
+            group=VALUES,
+            metavar="SLOTS",
             default="always",
         ),
     ]
@@ -233,7 +246,8 @@ class StatisticsOptions(CommonOptions, total=False):
         Field(
             "own-means (each person's own mean), or, with --model values-only, one of Rameshwar et al. 2024: plain, "
             "array-averaging, levy, quantile, balanced.",
-            *(VALUES, "NAME"),
+            group=VALUES,
+            metavar="NAME",
             default="own-means",
             choices=("own-means", "plain", "array-averaging", "levy", "quantile", "balanced"),
         ),
@@ -242,14 +256,16 @@ class StatisticsOptions(CommonOptions, total=False):
         str | int | None,
         Field(
             "Of an --estimator: for how many samples a person counts: median, k-root-m, worst-case or a number.",
-            *(VALUES, "LENGTH"),
+            group=VALUES,
+            metavar="LENGTH",
         ),
     ]
     mean_of: Annotated[
         str | None,
         Field(
             "Of an --estimator: the mean of all samples, or of people's means, each once.",
-            *(VALUES, "WHAT"),
+            group=VALUES,
+            metavar="WHAT",
             choices=("samples", "people"),
         ),
     ]

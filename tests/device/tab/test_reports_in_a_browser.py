@@ -45,7 +45,11 @@ def test_a_tab_reports_to_two_servers_that_its_rules_name_and_is_counted_once(tm
         carrier = ByTwoServers(scene.leader.url, scene.helper.url, people)
         # At ε = 1000 noise is nothing but for a chance of e^−1000 a cell: counts are compared with the truth.
         ordered = Campaign(
-            *("berlin", "a test", "town", Flat(TREE, 2), PureDP(1_000)),
+            name="berlin",
+            purpose="a test",
+            dataset="town",
+            algorithm=Flat(TREE, 2),
+            budget=PureDP(1_000),
             cohort=cohort,
             deadlines=Deadlines.all(600),
             wait=600,

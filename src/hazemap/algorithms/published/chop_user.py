@@ -113,8 +113,16 @@ def chop_user(presence: CellVisits, asked: ChopUserQuery, epsilon: float) -> Cho
     firsts = np.concatenate([[0], np.cumsum(np.bincount(presence.person, minlength=people))])
     order = np.argsort(-np.diff(firsts), kind="stable")
     kept, threshold, error = chop(
-        *(presence.cell, presence.samples, by_cell, starts, by_person, firsts, order),
-        *(float(asked.width), asked.variance, float(epsilon)),
+        presence.cell,
+        presence.samples,
+        by_cell,
+        starts,
+        by_person,
+        firsts,
+        order,
+        float(asked.width),
+        asked.variance,
+        float(epsilon),
     )
     after = int(np.bincount(presence.person[kept]).max())
     return ChopUserResult(kept, int(presence.cells_of_people.max()), after, threshold, error)

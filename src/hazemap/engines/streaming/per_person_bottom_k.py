@@ -75,7 +75,7 @@ class BottomKSample(ABC):
         """Put rows on the row buffer until it is full; how many were read."""
         self._people = filled(self._people, count, self.unseen)
         read, row_buffer.size = self.loop(
-            *(batch.seeds, batch.cells, rows, places, self._people, self._most, row_buffer.entries, row_buffer.size)
+            batch.seeds, batch.cells, rows, places, self._people, self._most, row_buffer.entries, row_buffer.size
         )
         return int(read)
 
