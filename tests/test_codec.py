@@ -112,12 +112,14 @@ BEFORE = {
     "even": None,
     "first_fullness": None,
     "total_within": None,
+    "second_look": None,
 }
 OF_EVEN_MAPS = {
     "deciding": (Fraction(15, 1000), Fraction(4, 100), Fraction(16, 100)),
     "fullness": (20, 6, 16),
     "first_fullness": None,
     "total_within": None,
+    "second_look": None,
 }
 WITH_ITS_TOTAL = {
     **BEFORE,
@@ -161,7 +163,11 @@ THINGS = {
     "adaptive-with-its-total": Adaptive(TREE, OneVote(), **WITH_ITS_TOTAL),
     "adaptive-that-skips-a-round": Adaptive(TREE, OneVote(), smooth=Fraction(3, 10), **(OF_EVEN_MAPS | {"even": None})),
     "adaptive-of-even-maps": Adaptive(TREE, OneVote(), **OF_EVEN_MAPS),
-    "adaptive-of-few-rounds": (Adaptive(TREE, OneVote()), AdaptiveSlots(TREE, Clock.hours("Europe/Berlin"))),
+    "adaptive-of-few-rounds": (
+        Adaptive(TREE, OneVote(), second_look=None),
+        AdaptiveSlots(TREE, Clock.hours("Europe/Berlin")),
+    ),
+    "adaptive-that-looks-again": Adaptive(TREE, OneVote()),
     "query-of-a-sketch": Query(
         Concatenation((COUNTS, CountMinSketch(TREE, 5, width=100, rows=3, bounding=OneVote(), key=7)), (1, 1)),
         Fraction(1, 2),

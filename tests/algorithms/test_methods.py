@@ -157,17 +157,31 @@ def test_the_cells_are_asked_first_and_then_coarser_ones():
 
 
 def test_every_run_spends_all_of_the_budget_with_or_without_the_last_deciding_round():
-    """On even ground, with a lake or without, the cells get the share of the last deciding round; on a street not."""
+    """On even ground, with a lake or without, the cells get the share of the last deciding round; on a street not, and
+    not where places of people are rounded to a lattice, which looks even from afar.
+    """
     even = np.random.default_rng(3).uniform(0, 1, (200_000, 2))
     street = even * np.array([1.0, 0.003])
     lake = even[np.hypot(*(even - [0.55, 0.4]).T) > 0.3]
+    rounded = (np.floor(even * 40) + 0.5) / 40
     asked = {}
-    for name, spots in (("even", even), ("lake", lake), ("street", street)):
+    for name, spots in (("even", even), ("lake", lake), ("street", street), ("rounded", rounded)):
         trust = Seeded(2 * spots[:, 0], 2 * spots[:, 1])
         run(Adaptive(Quadtree.around(Box(0, 0, 2, 2), 9)), trust, PureDP(1), Unrecorded())
         assert sum(question.share for question in trust.asked) == 1
         asked[name] = len(trust.asked)
-    assert asked == {"even": 4, "lake": 4, "street": 5}
+    assert asked == {"even": 5, "lake": 5, "street": 5, "rounded": 6}
+
+
+def test_a_map_that_only_looked_even_is_counted_where_people_are():
+    """100,000 people at 3,000 stops: nearly all are in cells of the finest level, which few are without a second look."""
+    rng, tree = np.random.default_rng(5), Quadtree.around(Box(0, 0, 2, 2), 8)
+    lon, lat = 2 * rng.uniform(0, 1, (2, 3_000))[:, rng.integers(0, 3_000, 100_000)]
+    finest = {}
+    for look in (None, Fraction(3, 100)):
+        made = run(Adaptive(tree, second_look=look), Seeded(lon, lat), PureDP(1), Unrecorded()).value.cells
+        finest[look] = np.mean(made.levels[made.locate(tree.cell_at({"lon": lon, "lat": lat}, 8))] == 8)
+    assert finest[Fraction(3, 100)] > 0.6 and finest[None] < 0.2
 
 
 def test_a_cell_across_a_border_is_cut_as_the_full_ones_beside_it_are():

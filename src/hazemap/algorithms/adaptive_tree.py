@@ -10,12 +10,20 @@ import numpy as np
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.algorithms.cell_cutting import bordering, coarsest, cut
 from hazemap.algorithms.count_queries import with_nowhere
+from hazemap.algorithms.map_evenness import (
+    EVENLY,
+    STEEP,
+    fullness_by_roughness,
+    hides_places,
+    looks_even,
+    looks_smooth,
+)
 from hazemap.arrays import Floats, Ints
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves, Partition, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
-from hazemap.estimate import ConsistentEstimate, Measurement, consistent, measurements, read, roughness
+from hazemap.estimate import ConsistentEstimate, Measurement, consistent, measurements, read
 from hazemap.noisy_queries import Answer, Prices, Query, Question, Rounds
 from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
@@ -51,8 +59,11 @@ class Adaptive:
     one of the buildings.
 
     A map that is below `even` in roughness, over all cells that stand out of the noise, needs no last deciding round:
-    the cells get its share, and hold `EVENLY` many standard errors. `None` leaves no round out, whatever the map is
-    like. (`smooth` is the same of earlier versions: it looked at small cells alone, which are those at borders.) Where
+    the cells get its share, and hold `EVENLY` many standard errors. But stops, and coordinates that were rounded, look
+    even in large cells. So that `second_look` of the budget asks again, in cells that noise fills, whether people hide
+    there in few places; if so, the last deciding round is asked after all, with less. Either may be `None`: no round
+    is left out, whatever the map is like, or nobody looks again. (`smooth` is `even` of earlier versions: it looked at
+    small cells alone, which are those at borders.) Where
     people were counted first, `telling` leaves out deciding rounds before the last in which a cell of the first grid
     would hold less than so many standard errors on average: what they cut would be noise. The cells get their share
     too, and are a third fuller if one round alone decided on them.
@@ -87,6 +98,7 @@ class Adaptive:
     even: Fraction | None = Fraction(43, 100)
     first_fullness: int | None = 24
     total_within: Fraction | None = Fraction(1, 100)
+    second_look: Fraction | None = Fraction(3, 100)
 
     FROM_MAP: ClassVar[dict[str, Any]] = {"deciding": (), "fullness": ()}
     FROM_LIST: ClassVar[dict[str, Any]] = {"deciding": (Fraction(20, 100),), "fullness": (6,)}
@@ -120,6 +132,7 @@ class Adaptive:
             even=None,
             first_fullness=None,
             total_within=None,
+            second_look=None,
         )
 
     @classmethod
@@ -141,6 +154,7 @@ class Adaptive:
             telling=Fraction(3, 10),
             even=None,
             total_within=None,
+            second_look=None,
         )
 
     @classmethod
@@ -175,6 +189,8 @@ class Adaptive:
             raise InputError("`first_fullness` is a number of standard errors, 1 or more, or None")
         if self.total_within is not None and not 0 < self.total_within < 1:
             raise InputError("`total_within` is a part of the people, above 0 and below 1, or None")
+        if self.second_look is not None and not 0 < self.second_look < 1:
+            raise InputError("`second_look` is a share above 0 and below 1, or None")
         if self.descent is not None and self.descent < 1:
             raise InputError("a `descent` goes down 1 level a round or more, or is None")
         if self.prior and (self.prior.tree != self.tree or self.prior.nested):
@@ -218,21 +234,32 @@ class Adaptive:
         coarser = self._coarser(people, prices)
         shares = self._telling(cells, people, prices)
         shares[-1] += sum((share for _, share in self.coarser), Fraction(0)) - sum(share for _, share in coarser)
-        older, even = np.zeros(0, dtype=np.uint64), False
+        older, even, looking = np.zeros(0, dtype=np.uint64), False, False
         vague = VAGUE if len(shares) == 2 < len(self.deciding) + 1 else 1.0
         while len(shares) > 1:
             query = Query(Counts(cells, self.bounding), shares.pop(0))
             transcript.append((query, (yield query)))
             left -= cells.size
             asked = measurements(transcript, cells)
-            if len(shares) == 2 and len(self.deciding) > 1:
+            if looking:
+                looking, even = False, not hides_places(asked, cells)
+                if even:
+                    shares = [sum(shares, Fraction(0))]
+            elif len(shares) == 2 and len(self.deciding) > 1:
                 rest = sum(shares, Fraction(0))
-                even = self._is_even(asked, cells, prices, rest)
-                if even or self._is_smooth(asked, cells, prices, rest):
+                finest = prices.stddev(Counts(cells, self.bounding), rest) / self.bounding.unit
+                even = looks_even(asked, cells, finest, self.even)
+                looking = even and self.second_look is not None
+                if looking:
+                    shares = self._looking(shares)
+                elif even or looks_smooth(asked, cells, finest, self.smooth):
                     shares = [rest]
             noise = prices.stddev(query.encoder, shares[0]) / self.bounding.unit
             later = len(shares) - 1
-            fullness = self.fullness[-1 - later] if later else self._last(asked, cells, noise, even) * vague
+            if looking:  # cells are not joined again, so these are no smaller than an even map ends with
+                fullness = max(1.0, EVENLY[1] * finest / max(noise, 1e-9))
+            else:
+                fullness = self.fullness[-1 - later] if later else self._last(asked, cells, noise, even) * vague
             # Where noise is next to nothing, one person need not be cut.
             limit = None if self.descent is None else np.where(np.isin(cells.cells, older), 0, self.descent)
             older = cells.cells
@@ -281,45 +308,25 @@ class Adaptive:
         left_out = sum(mean < float(self.telling or 0) * each for each in noise)
         return [*shares[left_out:], self.share + sum(shares[:left_out], Fraction(0))]
 
-    def _is_smooth(self, asked: list[Measurement], cells: Leaves, prices: Prices, rest: Fraction) -> bool:
-        """Whether the map looks smooth in all answers so far, for cells as small as all that is left could count.
-
-        Then the last deciding round would show little, and the cells can use its share.
-        """
-        if self.smooth is None:
-            return False
-        noise = prices.stddev(Counts(cells, self.bounding), rest) / self.bounding.unit
-        return roughness(asked, cells, CLEAR[0] * noise, CLEAR[1] * noise) < self.smooth
-
-    def _is_even(self, asked: list[Measurement], cells: Leaves, prices: Prices, rest: Fraction) -> bool:
-        """Whether parts of all cells that stand out of the noise differ little from what is around them.
-
-        On maps with borders the small ones alone differ much, though all that is in between is even.
-        """
-        if self.even is None:
-            return False
-        noise = prices.stddev(Counts(cells, self.bounding), rest) / self.bounding.unit
-        return roughness(asked, cells, CLEAR[0] * noise, inf) < self.even
+    def _looking(self, shares: list[Fraction]) -> list[Fraction]:
+        """The shares of a second look, of a last deciding round with what that leaves of it, and of the cells."""
+        look = min(self.second_look or Fraction(0), shares[0] / 2)
+        return [look, shares[0] - look, *shares[1:]]
 
     def _last(self, asked: list[Measurement], cells: Leaves, noise: float, even: bool) -> float:
-        """How full the last cells are, in standard errors: `contrast` by the roughness of cells well above the noise.
-
-        A part that differs from its neighbours by τ of its number shows where it is more than some noise/τ; so the
-        rougher a map, the smaller the cells that show something. Where parts differ little, a rectangle that cuts a
-        cell errs little too, and larger cells bring it less noise: so τ counts a little more where maps are told apart
-        by it. At most the last `fullness`, at least `contrast` itself; of an even map, from all cells, within `EVENLY`.
-        """
+        """How full the last cells are, in standard errors: by `contrast`, and no fuller than the last `fullness`."""
         if self.contrast is None:
             return self.fullness[-1]
-        rough = min(roughness(asked, cells, CLEAR[0] * noise, inf if even else CLEAR[1] * noise), 1.0)
-        found = float(self.contrast) / max(rough, 1e-9) ** (1 if self.smooth is None and self.even is None else STEEP)
-        return min(max(found, EVENLY[0]), EVENLY[1]) if even else min(found, self.fullness[-1])
+        power = 1 if self.smooth is None and self.even is None else STEEP
+        found = fullness_by_roughness(asked, cells, noise, float(self.contrast), power, even)
+        return found if even else min(found, self.fullness[-1])
 
     def _checked(self, first: Leaves) -> float:
         """How many numbers may be asked for; `InputError` if the first cells alone, never cut, would be more."""
         if self.most_numbers is None:
             return inf
-        least = first.size * (len(self.deciding) + 1 + len(self.coarser))
+        looks = int(self.second_look is not None and self.even is not None and len(self.deciding) > 1)
+        least = first.size * (len(self.deciding) + looks + 1 + len(self.coarser))
         if least > self.most_numbers:
             raise InputError(
                 f"a device may be asked for {self.most_numbers} numbers, but {first.size} first cells need {least} in "
@@ -361,13 +368,6 @@ class Adaptive:
         return found
 
 
-CLEAR = (4, 64)
-"""Standard errors that a cell holds whose roughness is looked at: those below do not show it, those above are cut."""
-
-
-EVENLY = (10, 16)
-"""Least and most standard errors that a cell of an even map holds, as measured on maps to learn from."""
-
 FEWEST = 16
 """The first grid has so many cells at least, unless it was to have fewer."""
 
@@ -379,6 +379,3 @@ TOTALS = tuple(Fraction(share, 1000) for share in (20, 30, 40, 50, 60, 80))
 
 VAGUE = 4 / 3
 """Cells are so much fuller where the other deciding rounds could tell nothing: then the last one knew little too."""
-
-STEEP = 1.4
-"""Fullness falls with this power of roughness, as fitted on maps to learn from (docs/results/strange-maps.md)."""

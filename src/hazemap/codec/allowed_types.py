@@ -93,7 +93,9 @@ RENAMED: Mapping[str, str] = {"outside": "nowhere", "value_encoding": "gauge", "
 """Fields whose name in texts is older than the one in the code: their digests stay what they were."""
 
 YOUNGER: Mapping[str, frozenset[str]] = {
-    "Adaptive": frozenset({"descent", "smooth", "sizing", "telling", "even", "first_fullness", "total_within"}),
+    "Adaptive": frozenset(
+        {"descent", "smooth", "sizing", "telling", "even", "first_fullness", "total_within", "second_look"}
+    ),
     "AdaptiveSlots": frozenset({"most_numbers", "first_fullness"}),
     "Answer": frozenset({"skewness", "chances"}),
     "HTF": frozenset({"height", "negative"}),

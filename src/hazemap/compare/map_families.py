@@ -283,6 +283,18 @@ def _homesteads(stream: Stream) -> Floats:
     return np.asarray(0.7 * homes / homes.sum() + 0.3 * bell(0.63, 0.34, 0.02))
 
 
+def _rounded(stream: Stream) -> Floats:
+    """Hill country whose coordinates were rounded: one pixel in sixty-four has anybody."""
+    density = np.zeros((SIDE, SIDE))
+    density[4::8, 4::8] = _hill_country(stream)[4::8, 4::8]
+    return density
+
+
+def _stops(stream: Stream) -> Floats:
+    """Three thousand stops on even country, much the same in size."""
+    return pixels(anywhere(stream, 3000), np.exp(0.5 * normal(stream, 3000)))
+
+
 def _delta(stream: Stream) -> Floats:
     """A fan of land that widens to the sea, cut into strips by arms of a river, and fullest where they part."""
     away, angle = distance(0.12, 0.5), np.arctan2(COLUMN - 0.5, ROW - 0.12)
@@ -370,6 +382,8 @@ FAMILIES = {
         MapFamily("allotments", "irregular rectangles by Pareto's law", 300_000, _allotments),
         MapFamily("homesteads", "single homes and a small town", 25_000, _homesteads),
         MapFamily("pond", "spread evenly inside an ellipse", 30_000, _pond),
+        MapFamily("rounded", "hill country with rounded coordinates", 200_000, _rounded),
+        MapFamily("stops", "three thousand stops on even country", 500_000, _stops),
         MapFamily("delta", "a fan of land between the arms of a river", 90_000, _delta),
         MapFamily("suburb", "a hundred and twenty round closes", 40_000, _suburb),
         MapFamily("frontier", "two countries and a town on their border", 150_000, _frontier),
