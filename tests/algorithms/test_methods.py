@@ -174,7 +174,7 @@ def test_every_run_spends_all_of_the_budget_with_or_without_the_last_deciding_ro
 
 
 def test_a_map_that_only_looked_even_is_counted_where_people_are():
-    """100,000 people at 3,000 stops: nearly all are in cells of the finest level, which few are without a second look."""
+    """100,000 people at 3,000 stops: most are in cells of the finest level, where few are without a second look."""
     rng, tree = np.random.default_rng(5), Quadtree.around(Box(0, 0, 2, 2), 8)
     lon, lat = 2 * rng.uniform(0, 1, (2, 3_000))[:, rng.integers(0, 3_000, 100_000)]
     finest = {}
