@@ -4,6 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints/python.txt
 export PYTHONHASHSEED := 0
+unexport PYTHONDONTWRITEBYTECODE  # else every process of a test, and every worker, compiles all of the sources anew
 
 PAGE := src/hazemap/releases/page/page.html
 APP := src/hazemap/studio/app/index.html

@@ -62,11 +62,17 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.fixture
-def points() -> dict[str, np.ndarray]:
-    """20,000 rows of 4,000 people in two clusters of a Berlin-sized box, the same every time."""
+@pytest.fixture(scope="session")
+def drawn_points() -> dict[str, np.ndarray]:
+    """What `points` copies."""
     rng = np.random.default_rng(7)
     person = rng.integers(0, 4_000, 20_000)
     centre = np.where(rng.random(20_000) < 0.7, 0.3, 0.8)
     spot = np.clip(centre[:, None] + rng.normal(0, 0.05, (20_000, 2)), 0, 1 - 1e-9)
     return {"person": person, "lon": 13.2 + 0.4 * spot[:, 0], "lat": 52.4 + 0.2 * spot[:, 1]}
+
+
+@pytest.fixture
+def points(drawn_points: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """20,000 rows of 4,000 people in two clusters of a Berlin-sized box, the same every time."""
+    return {name: column.copy() for name, column in drawn_points.items()}

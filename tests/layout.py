@@ -5,6 +5,7 @@
 
 import ast
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "src" / "hazemap"
@@ -16,8 +17,9 @@ def module_of(path: Path, package: Path = PACKAGE) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def run_time_nodes(path: Path) -> list[ast.AST]:
-    """The syntax tree of a file, without what stands under `if TYPE_CHECKING`."""
+@cache
+def run_time_imports(path: Path) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    """The imports of a file, without what stands under `if TYPE_CHECKING`."""
     tree = ast.parse(path.read_text())
     typing_only = {
         inner
@@ -25,13 +27,14 @@ def run_time_nodes(path: Path) -> list[ast.AST]:
         if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
         for inner in ast.walk(node)
     }
-    return [node for node in ast.walk(tree) if node not in typing_only]
+    found = (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
+    return tuple(node for node in found if node not in typing_only)
 
 
 def imports_of(path: Path, known: set[str], package: Path = PACKAGE) -> set[str]:
     """The files that a file imports at run time, at once or when a function is called; not for annotations alone."""
     found: set[str] = set()
-    for node in run_time_nodes(path):
+    for node in run_time_imports(path):
         if isinstance(node, ast.Import):
             names = [alias.name.removeprefix(package.name + ".") for alias in node.names]
             found |= {name for name in names if name in known}

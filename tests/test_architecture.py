@@ -4,7 +4,7 @@ import ast
 import re
 from pathlib import Path
 
-from tests.layout import cycles, graph, run_time_nodes
+from tests.layout import cycles, graph, run_time_imports
 
 PACKAGE = Path(__file__).parents[1] / "src" / "hazemap"
 
@@ -64,7 +64,7 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__
 def imports(path: Path) -> set[str]:
     """Everything a file imports at run time, `import a.b` and `from a.b import c` alike (as a.b and a.b.c)."""
     names: set[str] = set()
-    for node in run_time_nodes(path):
+    for node in run_time_imports(path):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         if isinstance(node, ast.ImportFrom) and node.module:

@@ -106,22 +106,36 @@ FOREIGN = "from hazemap import NamedMethod\nfrom hazemap_zoom import Zoom\nMETHO
 UNTYPED = ZOOM.replace("tree: Tree", "tree: list").replace('"zoom"', '"untyped"')
 
 
-@pytest.mark.parametrize(
-    ("package", "code", "name", "said"),
-    [
-        ("hazemap-flat", ZOOM.replace('"zoom"', '"flat"'), "flat", "one of hazemap's own"),
-        ("hazemap-other", ZOOM, "zoom", "hazemap-other 1.0 and hazemap-zoom 1.0 both bring a method called 'zoom'"),
-        ("hazemap-broken", "import nowhere", "broken", "could not be loaded"),
-        ("hazemap-wrong", ZOOM, "wrong", "no NamedMethod of this name"),
-        ("hazemap-foreign", FOREIGN, "foreign", "belongs to the package"),
-        ("hazemap-untyped", UNTYPED, "untyped", "cannot be stored"),
-    ],
-)
-def test_a_plug_in_that_cannot_be_used_is_refused_in_words_and_nothing_is_paid(desk, package, code, name, said):
+UNUSABLE = [
+    ("hazemap-flat", ZOOM.replace('"zoom"', '"flat"'), "flat", "one of hazemap's own"),
+    ("hazemap-other", ZOOM, "zoom", "hazemap-other 1.0 and hazemap-zoom 1.0 both bring a method called 'zoom'"),
+    ("hazemap-broken", "import nowhere", "broken", "could not be loaded"),
+    ("hazemap-wrong", ZOOM, "wrong", "no NamedMethod of this name"),
+    ("hazemap-foreign", FOREIGN, "foreign", "belongs to the package"),
+    ("hazemap-untyped", UNTYPED, "untyped", "cannot be stored"),
+]
+EACH = """
+from contextlib import redirect_stderr
+from io import StringIO
+from json import dumps
+from hazemap.cli.main import main
+for name in sys.argv[2:]:
+    with redirect_stderr(StringIO()) as said:
+        code = main([*sys.argv[1].split(), "--method", name])
+    print(dumps([code, " ".join(said.getvalue().split())]))
+"""
+
+
+def test_plug_ins_that_cannot_be_used_are_refused_in_words_and_nothing_is_paid(desk):
     installed(desk / "site", "hazemap-zoom", ZOOM, "zoom")
-    site = installed(desk / "site", package, code, name)
-    done = hazemap(*RELEASE, BOX, "--method", name, "-o", "map.parquet", site=site)
-    assert done.returncode == 2 and said in " ".join(done.stderr.split())
+    for package, code, name, _ in UNUSABLE:
+        installed(desk / "site", package, code, name)
+    asked = " ".join([*RELEASE, BOX, "-o", "map.parquet"])
+    done = python(EACH, asked, *(name for _, _, name, _ in UNUSABLE), site=desk / "site")
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(found) == len(UNUSABLE), done.stderr
+    for (code, told), (package, _, _, said) in zip(found, UNUSABLE, strict=True):
+        assert code == 2 and said in told, (package, told)
     assert not (desk / "map.parquet").exists()
     assert not (desk / "ledger.sqlite").exists()
 

@@ -1,10 +1,14 @@
 """The command line as its users see it: an exit code, stdout and stderr."""
 
 import json
+import shutil
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -49,9 +53,23 @@ def visits(points, tmp_path) -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def released(drawn_points: dict[str, np.ndarray], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome]:
+    """A folder with a table, its release and its ledger, made once; and what the command said."""
+    folder = tmp_path_factory.mktemp("released")
+    pq.write_table(pa.table(drawn_points), folder / "visits.parquet")
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        patch.chdir(folder)
+        patch.setenv("HAZEMAP_HOME", str(folder / "home"))
+        patch.delenv("HAZEMAP_LEDGER", raising=False)
+        code = main(("release", "visits.parquet", "--person", "person", "--epsilon", "1", BOX, "-o", "map.parquet"))
+    return folder, Outcome(code, out.getvalue(), err.getvalue())
+
+
 @pytest.fixture
-def release(hazemap, visits) -> Outcome:
-    """A release, `map.parquet`, in the folder."""
-    done = hazemap("release", "visits.parquet", "--person", "person", "--epsilon", "1", BOX, "-o", "map.parquet")
+def release(hazemap, released, tmp_path) -> Outcome:
+    """A table and its release, `map.parquet`, in the folder, and its price in the ledger."""
+    folder, done = released
     assert done.code == 0, done.err
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     return done

@@ -51,11 +51,21 @@ class Devices(threading.Thread):
         self.join(600)
 
 
+def started(folder):
+    process = Process(folder).start()
+    yield process
+    process.end()
+
+
 @pytest.fixture
 def process(tmp_path):
-    started = Process(tmp_path).start()
-    yield started
-    started.end()
+    yield from started(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def deserted(tmp_path_factory):
+    """A server where nobody enrols."""
+    yield from started(tmp_path_factory.mktemp("deserted"))
 
 
 @pytest.mark.slow
@@ -85,23 +95,23 @@ def test_a_campaign_is_begun_watched_fetched_and_listed(process, hazemap, tmp_pa
     assert "12 devices are enrolled" in listed.out
 
 
-def test_a_campaign_is_stopped(process, hazemap):
-    begun = hazemap("campaign", "start", *ORDER, "--people", "1000", BOX, *process.operator)
+def test_a_campaign_is_stopped(deserted, hazemap):
+    begun = hazemap("campaign", "start", *ORDER, "--people", "1000", BOX, *deserted.operator)
     assert begun.code == 0, begun.err
     assert "hazemap campaign watch berlin --token-file" in begun.out and "fewer than 100" not in begun.err
     for _ in range(1_000):  # the server's first round begins in a moment
-        once = hazemap("campaign", "watch", "berlin", "--once", *process.operator)
+        once = hazemap("campaign", "watch", "berlin", "--once", *deserted.operator)
         if "waiting for 1,000 more devices" in once.out:
             break
         time.sleep(0.2)
     assert "waiting for 1,000 more devices" in once.out
-    assert hazemap("campaign", "stop", "berlin", *process.operator).code == 0
-    watched = hazemap("campaign", "watch", "berlin", *process.operator)
+    assert hazemap("campaign", "stop", "berlin", *deserted.operator).code == 0
+    watched = hazemap("campaign", "watch", "berlin", *deserted.operator)
     assert "stopped" in watched.out
-    release = hazemap("campaign", "release", "berlin", "-o", "map.parquet", *process.operator)
+    release = hazemap("campaign", "release", "berlin", "-o", "map.parquet", *deserted.operator)
     assert (release.code, "has no release" in release.err) == (2, True)
     for order, why in (("resume", "only one that failed"), ("release-partial", "no answered round")):
-        refused = hazemap("campaign", order, "berlin", *process.operator)
+        refused = hazemap("campaign", order, "berlin", *deserted.operator)
         assert (refused.code, why in refused.err) == (2, True), refused.err
 
 
@@ -130,12 +140,12 @@ def test_mistakes_are_said_before_anybody_is_asked(hazemap, tmp_path, wrong, wor
     assert words in " ".join(done.err.split())
 
 
-def test_a_server_that_is_not_there_and_a_token_that_is_wrong_are_said(process, hazemap, tmp_path):
+def test_a_server_that_is_not_there_and_a_token_that_is_wrong_are_said(deserted, hazemap, tmp_path):
     (tmp_path / "wrong.token").write_text("not the operator's token")
     nobody = hazemap("campaign", "list", "--token-file", "wrong.token", "--server", "http://127.0.0.1:9")
     assert nobody.code == 1
     assert "did not answer" in nobody.err
-    wrong = hazemap("campaign", "list", "--token-file", "wrong.token", "--server", process.url)
+    wrong = hazemap("campaign", "list", "--token-file", "wrong.token", "--server", deserted.url)
     assert wrong.code == 2
     assert "only the operator may" in wrong.err
     missing = hazemap("campaign", "list", "--token-file", "nowhere.token")
