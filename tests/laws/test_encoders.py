@@ -134,19 +134,12 @@ def is_within(sensitivity: Sensitivity, difference: np.ndarray) -> bool:
 @every_encoder
 @quick
 @given(table=tables())
-def test_the_total_of_a_table_is_the_sum_of_the_totals_of_its_people(encoder, table):
+def test_sums_are_those_of_each_person_and_nobody_moves_them_by_more_than_the_sensitivity(encoder, table):
     whole = encoder.total(table)
     assert whole.dtype == np.int64 and whole.shape == (encoder.size,)
     each = [total(encoder, table.of(person)) for person in np.unique(table.person)]
     assert np.array_equal(whole, sum(each, start=np.zeros(encoder.size, dtype=np.int64)))
     assert np.array_equal(whole, total(encoder, table))
-
-
-@every_encoder
-@quick
-@given(table=tables())
-def test_no_person_moves_the_sums_by_more_than_the_sensitivity(encoder, table):
-    whole = encoder.total(table)
     for own in units(table, encoder):
         assert is_within(encoder.sensitivity, whole - encoder.total(taken(table, ~own)))
 

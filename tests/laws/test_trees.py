@@ -197,16 +197,21 @@ def test_the_root_is_level_0_in_ascending_order(tree: Tree, box: Box) -> None:
 @every_tree
 @given(seeds)
 @quick
-def test_the_parent_of_every_child_is_the_cell(tree: Tree, box: Box, seed: int) -> None:
+def test_children_have_the_cell_as_parent_and_their_spans_tile_its_span(tree: Tree, box: Box, seed: int) -> None:
     for level, cells in enumerate(walks(tree, seed)[:-1]):
-        for cell in cells:
-            children = tree.children(np.array([cell]))
-            assert (tree.parent(children) == cell).all()
-            assert (tree.level(children) == level + 1).all()
-            assert (children[:-1] < children[1:]).all()
-            assert NOWHERE not in children
-        together = np.concatenate([tree.children(np.array([cell])) for cell in cells])
-        assert np.array_equal(tree.children(cells), together)
+        each = [tree.children(np.array([cell])) for cell in cells]
+        children, which = np.concatenate(each), np.repeat(np.arange(len(cells)), [len(some) for some in each])
+        siblings = which[:-1] == which[1:]
+        assert np.array_equal(tree.children(cells), children)
+        assert np.array_equal(tree.parent(children), cells[which])
+        assert (tree.level(children) == level + 1).all()
+        assert (children[:-1] < children[1:])[siblings].all()
+        assert NOWHERE not in children
+        (first, last), whole = tree.span(children), tree.span(cells)
+        assert np.array_equal(first[~np.append(False, siblings)], whole[0])
+        assert np.array_equal(last[~np.append(siblings, False)], whole[1])
+        assert (first <= last).all()
+        assert (last[:-1] + np.uint64(1) == first[1:])[siblings].all()
 
 
 @every_tree
@@ -229,19 +234,6 @@ def test_every_point_of_the_box_lies_in_a_root(tree: Tree, box: Box, seed: int) 
     box = tree.box if isinstance(tree, Hexagons) else box
     cells = tree.cell_at(rows(box, seed, 2000), 0)
     assert np.isin(cells, tree.root).all()
-
-
-@every_tree
-@given(seeds)
-@quick
-def test_the_spans_of_the_children_tile_the_span(tree: Tree, box: Box, seed: int) -> None:
-    for cells in walks(tree, seed)[:-1]:
-        for cell in cells:
-            first, last = tree.span(tree.children(np.array([cell])))
-            whole = tree.span(np.array([cell]))
-            assert (first[0], last[-1]) == (whole[0][0], whole[1][0])
-            assert (first <= last).all()
-            assert np.array_equal(last[:-1] + np.uint64(1), first[1:])
 
 
 @every_tree
