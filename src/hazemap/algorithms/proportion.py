@@ -83,6 +83,14 @@ USUAL_GOAL = Significant()
 """What cells are cut for, unless somebody says otherwise."""
 
 
+def check_proportion(deciding: tuple[Fraction, ...], bounding: Bounding) -> None:
+    """Refuse with `InputError` shares of the budget that leave nothing, and rows outside the map."""
+    if not deciding or min(deciding) <= 0 or sum(deciding) >= 1:
+        raise InputError("the shares that decide on proportions must be positive and add up to less than 1")
+    if bounding.outside.asked:
+        raise InputError("proportions count rows inside cells: drop the rows that lie outside the map")
+
+
 @dataclass(frozen=True)
 class Proportion:
     """First decide on the cells with a small part of the budget, then count all sides of each with the rest.
@@ -107,10 +115,7 @@ class Proportion:
     marks: tuple[str, ...] = ("mark",)
 
     def __post_init__(self) -> None:
-        if not self.deciding or min(self.deciding) <= 0 or sum(self.deciding) >= 1:
-            raise InputError("the shares that decide on proportions must be positive and add up to less than 1")
-        if self.bounding.outside.asked:
-            raise InputError("proportions count rows inside cells: drop the rows that lie outside the map")
+        check_proportion(self.deciding, self.bounding)
         _ = self.known
 
     @property

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hazemap.algorithm_disclosure import Disclosure, Learned
 from hazemap.algorithms.cell_cutting import coarsest
 from hazemap.algorithms.count_queries import LEAST_NOISE
-from hazemap.algorithms.proportion import USUAL_GOAL, Goal, cut_for
+from hazemap.algorithms.proportion import USUAL_GOAL, Goal, check_proportion, cut_for
 from hazemap.cells import Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
@@ -52,10 +52,7 @@ class ProportionInSlots:
     marks: tuple[str, ...] = ("mark",)
 
     def __post_init__(self) -> None:
-        if not self.deciding or min(self.deciding) <= 0 or sum(self.deciding) >= 1:
-            raise InputError("the shares that decide on proportions must be positive and add up to less than 1")
-        if self.bounding.outside.asked:
-            raise InputError("proportions count rows inside cells: drop the rows that lie outside the map")
+        check_proportion(self.deciding, self.bounding)
         if not self.slots.timed:
             raise InputError("shares in slots need slots, such as hour-of-day")
         first = max(self.first_cells, coarsest(self.tree, self.first_cells).size)  # the box may be yet to be found

@@ -13,7 +13,7 @@ from hazemap.draw.figure_layout import MARGIN, FigureLayout, paged
 from hazemap.draw.ground import Ground
 from hazemap.draw.legends import DENSITY_LEGEND_HEIGHT, draw_bar, draw_densities
 from hazemap.draw.page_size import DPI, PageSize
-from hazemap.draw.panel_layout import grid, grown, may_grow
+from hazemap.draw.panel_layout import Spot, grid, grown, may_grow
 from hazemap.draw.themes import LIGHT, Theme
 from hazemap.draw.viewport import MapExtent, Viewport
 from hazemap.errors import InputError
@@ -22,6 +22,7 @@ from hazemap.spatial.plane import ground_unit, plane_of
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 GAP, NAME, LEGEND = 0.12, 0.2, DENSITY_LEGEND_HEIGHT + 0.12  # inches: between maps, above each, above all
@@ -53,10 +54,7 @@ def draw_small_maps(
     With `only`, one of them is drawn, in the scale and view of all: a frame of a moving picture. Looks at released
     numbers alone. `InputError` for more than 60 on a page.
     """
-    if not maps or (only is None and len(maps) > MOST_MAPS):
-        raise InputError(
-            f"a page holds 1 to {MOST_MAPS} small maps; found {len(maps):,}: draw some slots, or a .gif of all"
-        )
+    check_number(len(maps), only)
     theme, size = paged(theme, size, width)
     surfaces = [DensitySurface.of(cellmap) for _, cellmap in maps]
     view = reduce(Viewport.joined, (surface.framed(frame, box) for surface in surfaces)).shaped()
@@ -76,11 +74,25 @@ def draw_small_maps(
     area = ground_unit(maps[0][1].cells.tree).name
     draw_densities(page, page.left, page.top, min(2.8, (page_width - 2 * MARGIN) / 2), scale, counted, area)
     for number, (((name, _), surface), spot) in enumerate(zip(drawn, made.spots, strict=True)):
-        left, top, across = page.left + spot.left, page.top + LEGEND + spot.top, spot.across
-        axes = page.panel(left, top, across, view, name)
-        page.write(left, top - 0.05, name, va="bottom", **page.style(7 if only is None else 11, weight="bold"))
+        axes = panel_under_name(page, spot, LEGEND, view, name, only)
         surface.shapes.fill(axes, view, surface.density, scale.colours)
         ground.draw(axes, 0.35, names=len(drawn) == 1)
         if number == made.columns - 1:
-            draw_bar(axes, view, across / view.aspect, theme=theme)
+            draw_bar(axes, view, spot.across / view.aspect, theme=theme)
     return page.figure
+
+
+def check_number(maps: int, only: int | None) -> None:
+    """Refuse with `InputError` no map, and more than a page holds where all are drawn."""
+    if not maps or (only is None and maps > MOST_MAPS):
+        raise InputError(f"a page holds 1 to {MOST_MAPS} small maps; found {maps:,}: draw some slots, or a .gif of all")
+
+
+def panel_under_name(
+    page: FigureLayout, spot: Spot, below: float, view: Viewport, name: str, only: int | None
+) -> "Axes":
+    """The axes of one map, so far below what stands above all of them; the name is larger where it is the only one."""
+    left, top = page.left + spot.left, page.top + below + spot.top
+    axes = page.panel(left, top, spot.across, view, name)
+    page.write(left, top - 0.05, name, va="bottom", **page.style(7 if only is None else 11, weight="bold"))
+    return axes

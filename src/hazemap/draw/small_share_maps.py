@@ -17,10 +17,9 @@ from hazemap.draw.legends import draw_bar, draw_values, fitting
 from hazemap.draw.page_size import DPI, PageSize
 from hazemap.draw.panel_layout import grid, grown, may_grow
 from hazemap.draw.share_maps import NOT_KNOWN, fill_shares, fitting_heading, share_scale
-from hazemap.draw.small_maps import GAP, LEAST, MOST_MAPS, NAME
+from hazemap.draw.small_maps import GAP, LEAST, NAME, check_number, panel_under_name
 from hazemap.draw.themes import LIGHT, Theme
 from hazemap.draw.viewport import MapExtent
-from hazemap.errors import InputError
 from hazemap.spatial.bounding_box import Box
 
 if TYPE_CHECKING:
@@ -58,10 +57,7 @@ def draw_small_shares(
     With `only`, one of them is drawn in the scale of all: a frame of a moving picture. Other options are those of
     `draw_small_maps`. Looks at released numbers alone. `InputError` for more than 60 on a page.
     """
-    if not shares or (only is None and len(shares) > MOST_MAPS):
-        raise InputError(
-            f"a page holds 1 to {MOST_MAPS} small maps; found {len(shares):,}: draw some slots, or a .gif of all"
-        )
+    check_number(len(shares), only)
     theme, size = paged(theme, size, width)
     surface = DensitySurface.of(cellmap)
     view = surface.framed(frame, box)
@@ -85,11 +81,9 @@ def draw_small_shares(
     below = (page.left, page.top + 0.59) if beneath else None
     draw_values(page, page.left, page.top, bar, scale, unit, fitting(room.wide - 0.32, NOT_KNOWN, "not known"), below)
     for number, ((name, numbers), spot) in enumerate(zip(drawn, made.spots, strict=True)):
-        left, top, across = page.left + spot.left, page.top + head + spot.top, spot.across
-        axes = page.panel(left, top, across, view, name)
-        page.write(left, top - 0.05, name, va="bottom", **page.style(7 if only is None else 11, weight="bold"))
+        axes = panel_under_name(page, spot, head, view, name, only)
         fill_shares(axes, cellmap, 100 * numbers, view, scale)
         ground.draw(axes, 0.35, names=len(drawn) == 1)
         if number == made.columns - 1:
-            draw_bar(axes, view, across / view.aspect, theme=theme)
+            draw_bar(axes, view, spot.across / view.aspect, theme=theme)
     return page.figure
