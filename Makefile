@@ -156,6 +156,7 @@ clean:
 	$(PIP_INSTALL) --editable ".[server,lakes,test,lint]"
 	$(BIN)/hazemap compare quick --map gaussian-20 -e 1 --repetitions 1 --jobs 1 -o "$$(mktemp -d)" >/dev/null  # loops too
 	-$(BIN)/python -m pytest -q -m "not slow" $(LOOPS) >/dev/null  # and those that only tests share, once and not by each worker
+	-$(BIN)/python -m pytest -q --collect-only tests >/dev/null  # and the tests themselves
 	touch $@
 
 .venv/spark: .venv/test  # 400 MB of Spark, and Java; without Java (and without root) its tests skip and say so

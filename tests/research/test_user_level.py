@@ -115,7 +115,13 @@ def test_every_comparison_of_values_asks_for_tables_methods_and_scores_that_ther
         assert isinstance(trial.method, trial.setting.methods)
 
 
-@pytest.mark.parametrize("name", [preset.name for preset in users.PRESETS])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(preset.name, marks=[pytest.mark.slow] * (preset.name == "users-lengths"))
+        for preset in users.PRESETS
+    ],
+)
 def test_a_small_run_of_each_has_results_figures_and_a_page_and_goes_on(name, here, data, tmp_path):
     preset, atlas, out = small(PRESETS[name]), evaluation_datasets(data), tmp_path / "out"
     trials = list(preset.trials())
