@@ -38,8 +38,8 @@ could be asked for by name before, and files of buses and traces served measurem
 
 *Best in hindsight* is the published method with the least mean relative error (MRE) of 2,000 random rectangles on that
 map at that ε, which takes the truth to know; with few releases the least of eleven is lucky too, so ratios to it are a
-little too high. *Before* is `auto` as it was before the fourth change, which looks a second time at maps that look even;
-both are measured side by side. Below 1 `auto` is better."""
+little too high. *Before* is `auto` as it was before the fourth change, which looks twice at maps that look even; both
+are measured side by side. Below 1 `auto` is better."""
 
 
 def ratios(results: Results) -> Iterator[tuple[str, float, str, float, float, float, float]]:
