@@ -91,11 +91,11 @@ def stats(
 
     The mean, and if asked for `variance` and `quantiles`, of the column `value` between `low` and `high`, which have to
     be declared: values outside are clipped to them, and rows without a value (or, with slots, without a time) are left
-    out. Times without an offset are those of `time_zone`. In a place every person counts with the mean of their own
-    records there, as 1 (or as their number of records, up to `max_records_per_cell`); and in at most
-    `max_cells_per_person` places, drawn by a keyed hash. The cells are all that the box touches (or those of the
-    districts' file), whether anybody is there or not; without a box, for hexagons, a share of the budget finds one.
-    Everything else is as in `release`.
+    out. Times of rows that say no offset are UTC, those of `since`, `until` and `slots` are of `time_zone`. In a place
+    every person counts with the mean of their own records there, as 1 (or as their number of records, up to
+    `max_records_per_cell`); and in at most `max_cells_per_person` places, drawn by a keyed hash. The cells are all that
+    the box touches (or those of the districts' file), whether anybody is there or not; without a box, for hexagons, a
+    share of the budget finds one. Everything else is as in `release`.
 
     With `bounds="private"` a share of the budget finds the bounds (one of `low` and `high` may still be declared); with
     `select` a share finds the cells that have many people, and the values are asked in these alone.

@@ -65,13 +65,27 @@ def test_statistics_say_what_they_hold_promise_and_cost(made, tmp_path):
     assert "parts of the day (06:00-18:00, 18:00-06:00), as clocks of Europe/Berlin show it" in text
 
 
+def test_times_without_a_zone_are_said_to_be_utc_before_they_are_told_by_other_clocks(hazemap, made, rides):
+    said = "times in the column 'ts' that do not say their offset are read as UTC, and told by clocks of Europe/Berlin"
+    assert said in made.err
+    assert "read as UTC" not in hazemap(*GOOD, *WHERE, "--time-zone", "UTC", "--force").err
+    frame = pd.read_parquet(rides)
+    zoned = frame.assign(ts=frame.ts.dt.tz_localize("UTC"))
+    zoned.to_parquet(rides)
+    assert "read as UTC" not in hazemap(*GOOD, *WHERE, "--force").err
+    zoned.assign(ts=zoned.ts.astype(str)).to_parquet(rides)  # each text may say an offset or not: nobody looks
+    assert said in hazemap(*GOOD, *WHERE, "--force").err
+
+
 def test_places_are_asked_for(made, hazemap, tmp_path):
     known = Statistics.open(tmp_path / "speed.parquet").to_dataframe().query("not too_few").iloc[0]
     told = hazemap("ask", "speed.parquet", "--cell", known.h3, "--slot", known.slot)
     assert told.out.startswith(f"mean of {known.h3} at {known.slot}: ")
     as_json = hazemap("ask", "speed.parquet", "--cell", known.h3, "--slot", "0", "--json").json
     assert [each["statistic"] for each in as_json["statistics"]] == ["mean", "variance", "q0.1", "q0.5", "q0.9"]
-    assert len(hazemap("ask", "speed.parquet", "--cell", known.h3).out.splitlines()) == 10
+    lines = hazemap("ask", "speed.parquet", "--cell", known.h3).out.splitlines()
+    assert len(lines) == 11 and lines[-1] == as_json["said"]
+    assert lines[-1].startswith("A person counts in at most 8 cells and slots, drawn at random")
 
 
 def test_regions_points_and_all_cells_are_asked_for(made, hazemap, tmp_path):

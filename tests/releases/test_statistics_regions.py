@@ -1,5 +1,7 @@
 """Regions of statistics: which cells they are of, and whether their intervals hold as often as they say."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -157,7 +159,10 @@ def test_all_cells_one_cell_and_no_cell():
     assert everywhere.estimates[0].value == pytest.approx(sum(map(len, population(SQUARES))), abs=1)
     name = made.names[27]
     one, told = made.region(name), made.ask(name)
-    assert one.cells == (name,) and one.said == "These numbers are of 1 whole cell."
+    capped = "A person counts in one cell and slot, drawn at random if they were in more, so more people"
+    assert one.cells == (name,) and one.said.startswith(f"These numbers are of 1 whole cell. {capped}")
+    everywhere_counts = replace(made, statement=replace(STATEMENT, bounding=OwnMeans(made.measurements.tree.places)))
+    assert everywhere_counts.region(name).said == "These numbers are of 1 whole cell."
     for a, b in zip(one.estimates[1:], told, strict=True):
         assert (a.statistic, a.cell, a.value, a.low, a.high) == pytest.approx(
             (b.statistic, b.cell, b.value, b.low, b.high), nan_ok=True

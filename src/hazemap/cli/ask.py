@@ -118,7 +118,8 @@ def _of_statistics(
     elif cell or isinstance(where, tuple):
         answers = [each for name in cell or () for each in release.ask(name, slot, confidence)]
         answers += release.at(where[0], where[1], slot, confidence) if isinstance(where, tuple) else []
-        deliver({"statistics": [each.to_json() for each in answers]}, as_json, *map(str, answers))
+        said = {"said": release.who_counts} if release.who_counts else {}
+        deliver({"statistics": [each.to_json() for each in answers], **said}, as_json, *map(str, answers), *said.values())
     else:
         found = release.region(where, slot, confidence)
         deliver(found.to_json(), as_json, str(found))

@@ -129,6 +129,11 @@ class EngineTable:
         """The column that tells people apart, and how it is read; None where no column does."""
         return self._layout.id_column
 
+    @property
+    def zoneless(self) -> str | None:
+        """The column of times, if it may hold some that do not say their offset; such times are read as UTC."""
+        return self._layout.zoneless
+
     def need_id_column(self) -> IdColumnReader:
         """The column that tells people apart; `TableError`, with why there is none, where there is none."""
         self._layout.need_ids()

@@ -85,6 +85,7 @@ class Layout:
     parts: tuple[Roles, ...]
     box: Box | None
     check: Callable[[], None] | None = None  # of the `TableSource`
+    zoneless: str | None = None  # the column of times, if its type may hold some that say no offset: these are UTC
 
     def need_ids(self) -> Ids:
         """The ids; `TableError` where there are none."""

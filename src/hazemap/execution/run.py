@@ -217,6 +217,9 @@ def _stands(account: LedgerAccount, price: Budget) -> str:
     )
 
 
+_UTC = ("UTC", "Etc/UTC", "Etc/UCT", "Zulu")
+
+
 def opened(
     spec: ReleaseSpec | StatisticsSpec,
     source: Any,
@@ -245,7 +248,7 @@ def opened(
         own["unplaced"] = METRES if isinstance(spec, ReleaseSpec) else "statistics take no metres and no pixels"
     own |= {"timed": timed, "since": window[0], "until": window[1]}
     say("opening the table", None)
-    return open_table(
+    table = open_table(
         source if of.source is None else of.source,
         person=of.person,
         lon=of.lon,
@@ -257,6 +260,15 @@ def opened(
         progress=lambda part: say("reading rows", part),
         **own,
     )
+    zone = spec.time_zone or "UTC"
+    if new and zone not in _UTC and table.zoneless is not None:  # by its type alone; rows are not looked at
+        warnings.warn(
+            f"times in the column {table.zoneless!r} that do not say their offset are read as UTC, and told by clocks of "
+            f"{zone}: if they are local times already, say --time-zone UTC (time_zone='UTC' in Python)",
+            HazemapWarning,
+            stacklevel=5,
+        )
+    return table
 
 
 def fingerprint(source: str | None, strict: bool = False) -> str | None:

@@ -37,6 +37,7 @@ MEMORY_LIMIT = 1 << 30
 LEAST_MEMORY = 1 << 16
 LEAST_FOR_DUCKDB = 1 << 28
 PLAIN = CsvDialect()
+_ZONED = ("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS")
 
 
 def open_table(
@@ -188,7 +189,10 @@ def layout_of(
                 near=near,
             )
         )
-    return Layout(source.name, source.rows, ids, id_column, tuple(parts), box, source.check)
+    zoned = when is None or all(part.kinds[when] in _ZONED for part in source.parts)
+    return Layout(
+        source.name, source.rows, ids, id_column, tuple(parts), box, source.check, zoneless=None if zoned else when
+    )
 
 
 def _during(feed: Feed | None, column: str, since: datetime | str | None, until: datetime | str | None) -> Feed | None:

@@ -71,7 +71,8 @@ class RegionStatistics(ShownAsTable):
     """Statistics of the whole cells that lie in a region with half of their area or more, slot after slot.
 
     The border of the region cuts `inside` of these `cells`, and `outside` cells more, which do not count. Intervals are
-    of the whole cells. The number of people comes first, then the statistics that the release holds.
+    of the whole cells. The number of people comes first, then the statistics that the release holds. `who_counts` says
+    whom the bounding rule leaves out.
     """
 
     cells: tuple[str, ...]
@@ -79,10 +80,11 @@ class RegionStatistics(ShownAsTable):
     outside: int
     counted: str
     estimates: tuple[StatisticEstimate, ...]
+    who_counts: str = ""
 
     @property
     def said(self) -> str:
-        """What these numbers are of: one or two sentences."""
+        """What these numbers are of: some sentences."""
         said = f"These numbers are of {_cells(len(self.cells))}."
         if self.inside or self.outside:
             said = (
@@ -90,7 +92,8 @@ class RegionStatistics(ShownAsTable):
                 f" Its border cuts {self.inside} of them, and {self.outside} more that do not count."
             )
         who = "A person" if self.counted == "people" else "A record"
-        return said + (f" {who} in several of these cells counts in each." if len(self.cells) > 1 else "")
+        several = f"{who} in several of these cells counts in each." if len(self.cells) > 1 else ""
+        return " ".join(filter(None, (said, several, self.who_counts)))
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain values."""

@@ -22,6 +22,7 @@ from hazemap.releases.cell_geometry import name_column
 from hazemap.releases.file_metadata import NEWEST, OF_VALUES, StatisticsContents
 from hazemap.releases.region_weights import Region, weights
 from hazemap.releases.statistic_estimates import Histogram, RegionStatistics, StatisticEstimate
+from hazemap.tables.contribution_bounding import OwnMeans
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -85,6 +86,15 @@ class Statistics(BaseRelease, contents=StatisticsContents):
     def counted(self) -> str:
         """What a count of 1 is: people, or records where the rule counts those."""
         return "people" if isinstance(self.measurements, PublishedValues) else super().counted
+
+    @property
+    def who_counts(self) -> str:
+        """Whom numbers of people and statistics leave out by the bounding rule: a sentence, or nothing."""
+        rule, places = self.statement.bounding, self.measurements.tree.places
+        if not isinstance(rule, OwnMeans) or not isinstance(self.measurements, Measurements) or rule.cells >= places:
+            return ""
+        most = "one cell and slot" if rule.cells == 1 else f"at most {rule.cells:,} cells and slots"
+        return f"A person counts in {most}, drawn at random if they were in more, so more people may have been there."
 
     @property
     def statistics(self) -> tuple[str, ...]:
@@ -161,7 +171,8 @@ class Statistics(BaseRelease, contents=StatisticsContents):
         cut = (shares > 0) & (shares < 1)
         inside, outside = int((cut & (shares >= HALF)).sum()), int((cut & (shares < HALF)).sum())
         cells = tuple(self.names[at] for at in chosen.tolist())
-        return RegionStatistics(cells, inside, outside, self.counted, tuple(chain.from_iterable(answers)))
+        told = tuple(chain.from_iterable(answers))
+        return RegionStatistics(cells, inside, outside, self.counted, told, self.who_counts)
 
     def _people(self, cells: Ints, label: str, slot: str | None, confidence: float) -> list[StatisticEstimate]:
         """How many people are in some cells together, in each of the slots."""

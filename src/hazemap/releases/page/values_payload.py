@@ -48,7 +48,7 @@ def values_payload(release: "Statistics", title: str | None = None) -> dict[str,
         "slots": list(release.slots),
         "bounds": [encoding.low, encoding.high],
         "threshold": release.measurements.threshold,
-        "said": release.summary()[1],
+        "said": " ".join(filter(None, (release.summary()[1], release.who_counts))),
         "cells": {"places": places(leaves, positions), "names": names(leaves, positions), "area": floats(area)},
         "people": {"count": by_slot(people), "stddev": stddev, "margin": margin, "most": float(people.max())},
         "statistics": [
