@@ -28,6 +28,12 @@ def test_a_cap_that_is_proposed_is_no_less_than_what_is_spent(release, hazemap):
     )
 
 
+def test_a_cap_is_proposed_in_what_was_paid(hazemap, visits):
+    done = hazemap("release", "visits.parquet", "--rho", "0.203", BOX, "-o", "rho.parquet")
+    assert "has spent ρ = 0.203; `hazemap ledger cap visits --rho 0.21` lets it spend ρ = 0.21" in done.err
+    assert hazemap("ledger", "cap", "visits", "--rho", "0.21").code == 0
+
+
 def test_json_is_one_object_with_the_statement(hazemap, visits):
     done = hazemap(*GOOD, "--json")
     assert (done.code, done.err) == (0, "")
@@ -37,10 +43,11 @@ def test_json_is_one_object_with_the_statement(hazemap, visits):
 
 
 def test_a_box_that_is_too_small_is_found_out_from_the_release(hazemap, visits):
-    small = hazemap("release", "visits.parquet", "-e", "1", "--box=13.3,52.45,13.32,52.46", "-o", "small.parquet")
-    _, outside, advice, *_ = small.out.splitlines()
-    assert outside.endswith("lie outside the map.")
-    assert advice == "That is many: a wider --box would have them on the map."
+    advice = "That is many: a wider --box would have them on the map."
+    boxes = ("--box=13.3,52.45,13.34,52.475", advice), ("--box=13.3,52.45,13.32,52.46", "That is most of them: look")
+    for number, (box, said) in enumerate(boxes):
+        small = hazemap("release", "visits.parquet", "-e", "1", box, "-o", f"{number}.parquet").out.splitlines()
+        assert small[1].endswith("lie outside the map.") and small[2].startswith(said)
     dropped = hazemap("release", "visits.parquet", "-e", "1", BOX, "--outside", "drop", "-o", "dropped.parquet")
     assert dropped.out.splitlines()[1] == "People outside the map were not counted."
 

@@ -111,14 +111,16 @@ def test_pictures_that_cannot_be_are_refused(wrong, words, release, hazemap):
 def test_an_export_holds_the_numbers_and_replaces_nothing(suffix, release, hazemap, tmp_path):
     done = hazemap("export", "map.parquet", "-o", f"out.{suffix}")
     styles = ["out.qml", "out.sld"] if suffix in ("geojson", "csv") else []
-    assert (done.code, done.out.splitlines()) == (0, [f"out.{suffix}", *styles])
+    statement = ["out.csv.statement.json"] if suffix == "csv" else []
+    assert (done.code, done.out.splitlines()) == (0, [f"out.{suffix}", *statement, *styles])
     before = (tmp_path / f"out.{suffix}").stat().st_mtime_ns
     again = hazemap("export", "map.parquet", "-o", f"out.{suffix}")
     assert again.code == 2
     assert "is there already" in again.err
     assert (tmp_path / f"out.{suffix}").stat().st_mtime_ns == before
     again = hazemap("export", "map.parquet", "-o", f"out.{suffix}", "--force", "--json").json
-    assert again == {"file": f"out.{suffix}"} | ({"styles": styles} if styles else {})
+    said = {"statement": statement[0]} if statement else {}
+    assert again == {"file": f"out.{suffix}"} | said | ({"styles": styles} if styles else {})
 
 
 def test_a_style_of_ones_own_stays(release, hazemap, tmp_path):

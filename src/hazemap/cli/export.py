@@ -123,7 +123,9 @@ def export(
             release.export(output, pixel, column)
             beside = _style(release, output, force) if style else []
     names = [str(each) for each in beside]
-    deliver({"file": str(output)} | ({"styles": names} if names else {}), as_json, str(output), *names)
+    statement = [f"{output}.statement.json"] if output.suffix.lower() == ".csv" and to is None else []
+    facts_ = {"file": str(output), **({"statement": statement[0]} if statement else {})}
+    deliver(facts_ | ({"styles": names} if names else {}), as_json, str(output), *statement, *names)
 
 
 def _given(facts: tuple[str | None, ...]) -> str:

@@ -1,13 +1,12 @@
 """`hazemap release`: from a table to a published map."""
 
-from math import ceil
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from hazemap.cli.console_output import deliver, note, progress, several
+from hazemap.cli.cap_advice import advise_cap
+from hazemap.cli.console_output import deliver, progress, several
 from hazemap.cli.shared_options import AsJson, LedgerPlace, Memory, ledger_at
 from hazemap.cli.spec_options import Schema, SpecFile, WrittenSpec, options, print_schema, specified, written
 from hazemap.errors import InputError
@@ -21,6 +20,11 @@ EXAMPLE = "Example: [bold]hazemap release visits.parquet --person user --epsilon
 
 MANY_OUTSIDE = 0.05
 """People outside, as a part of those on the map, from which on a wider box is advised."""
+
+_MOST_OUTSIDE = (
+    "That is most of them: look whether the box is the right one, and whether coordinates are read as they are meant "
+    "(degrees, not swapped, in the right columns, with the decimal sign of --decimal)."
+)
 
 
 @options(RELEASE)
@@ -64,11 +68,8 @@ def release(
         made.statement.line(),
         f"Charged {made.statement.budget} to the data set {status.name!r}{left}.",
     )
-    if not status.cap and not as_json:
-        most = max(1, ceil(status.spent.value)) if status.spent.measure == "ε" else 1
-        so_far = f", and has spent {status.spent}" if most > 1 else ""
-        lets = f"`hazemap ledger cap {quote(status.name)} {most}` lets it spend ε = {most} in all, ever"
-        note(f"{status.name!r} has no cap yet{so_far}; {lets}")
+    if not as_json:
+        advise_cap(status)
     return None
 
 
@@ -83,7 +84,8 @@ def _where(made: "Release") -> list[str]:
         words = "No place stands out of the noise, so the map covers the world: for a map of a place, declare its box."
     lines = [*([words] if box else []), str(PeopleOutside.of(made))]
     if made.nowhere is not None and made.nowhere.low > MANY_OUTSIDE * max(made.total().value, 1.0):
-        lines.append("That is many: a wider --box would have them on the map.")
+        few = made.nowhere.low > made.total().high
+        lines.append(_MOST_OUTSIDE if few else "That is many: a wider --box would have them on the map.")
     return lines
 
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hazemap.cli.cap_advice import advise_cap
 from hazemap.cli.console_output import deliver, note, progress, several
 from hazemap.cli.plan import show_plan_of_statistics
 from hazemap.cli.shared_options import AsJson, LedgerPlace, Memory, ledger_at
@@ -86,6 +87,8 @@ def stats(
         f"Charged {made.statement.budget} to {status.page}"
         + (f", which leaves {left} of its cap, {status.cap}." if status.cap else "."),
     )
+    if not as_json:
+        advise_cap(status)
     if not told and not as_json:
         note(
             f"too few people to say anything: a cell needs about {made.measurements.threshold:,.0f} {made.counted} in "

@@ -25,18 +25,20 @@ class CsvDialect:
     r"""What separates fields, the encoding, the decimal sign, and whether a quoted field may hold a newline.
 
     Without a `delimiter` it is the one of comma, semicolon, tab and vertical bar that divides the header line into most
-    columns. Everything else is as declared, so that how a line is read depends on that line, the header and this alone.
+    columns. Without a `decimal` a number has a decimal point or, where the delimiter is no comma, a decimal comma: each
+    for itself, so that 13.5 and 13,5 are the same, and 1.013,5 is none. Everything else is as declared, so that how a
+    line is read depends on that line, the header and this alone.
     With `multiline` a record may go on over several lines inside quotes; then this holds for well-formed records
     of up to 2²⁰ bytes only.
     `InputError` for anything else than is said here.
 
     >>> CsvDialect("tab", "Latin1")
-    CsvDialect(delimiter='\t', encoding='latin-1', decimal='.', multiline=False)
+    CsvDialect(delimiter='\t', encoding='latin-1', decimal=None, multiline=False)
     """
 
     delimiter: str | None = None
     encoding: str = "utf-8"
-    decimal: str = "."
+    decimal: str | None = None
     multiline: bool = False
 
     def __post_init__(self) -> None:
@@ -52,7 +54,7 @@ class CsvDialect:
         if plain not in _SPELLINGS:
             raise InputError(f"--encoding must be one of {', '.join(ENCODINGS)}; found {self.encoding!r}")
         object.__setattr__(self, "encoding", _SPELLINGS[plain])
-        if self.decimal not in {".", ","}:
+        if self.decimal not in {None, ".", ","}:
             raise InputError(f"--decimal must be a point or a comma; found {self.decimal!r}")
         if not isinstance(self.multiline, bool):
             raise InputError(f"multiline must be yes or no; found {self.multiline!r}")

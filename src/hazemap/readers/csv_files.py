@@ -35,6 +35,10 @@ class CsvHeader:
     delimiter: str
     size: int
 
+    def decimal(self, dialect: CsvDialect) -> str:
+        """The sign before the fraction of a number, or both that are possible: see `CsvDialect`."""
+        return dialect.decimal or ("." if self.delimiter == "," else ".,")
+
     def places(self, columns: Sequence[str]) -> NDArray[np.int64]:
         """For each column of the file its place among `columns`, or -1."""
         place = {name: i for i, name in enumerate(columns)}
@@ -78,7 +82,7 @@ class CsvFiles:
             for file, header in zip(self.files, self.headers, strict=True):
                 chunks = _after(utf8_chunks(file, self.dialect.encoding), header.size)
                 delimiter, places = ord(header.delimiter), header.places(texts)
-                made = partial(_batch, columns=columns, texts=texts, names=names, decimal=self.dialect.decimal)
+                made = partial(_batch, columns=columns, texts=texts, names=names, decimal=header.decimal(self.dialect))
                 by_line = partial(_read_lines, delimiter=delimiter, places=places, made=made)
                 if self.dialect.multiline:
                     read = in_order(made, _over_lines(chunks, delimiter, places), threads, self.threads)

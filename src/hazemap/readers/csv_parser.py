@@ -251,12 +251,14 @@ _POWERS = 10.0 ** np.arange(_EXACT + 1)
 def numbers_in(letters: NDArray[np.uint8], ends: NDArray[np.int32], decimal: str) -> NDArray[np.float64]:
     """The number in each text `letters[ends[i]:ends[i + 1]]` as float64, NaN for none. O(bytes).
 
+    `decimal` is the sign before its fraction; of two signs, each text has one or the other.
+
     >>> numbers_in(np.frombuffer(b"1,5-7x2e0", np.uint8), np.array([0, 3, 5, 6, 9], np.int32), ",")
     array([ 1.5, -7. ,  nan,  2. ])
     """
     values = np.empty(len(ends) - 1, dtype=np.float64)
     hard = np.zeros(len(values), dtype=np.bool_)
-    if _parse(letters, ends, ord(decimal), _POWERS, values, hard):
+    if _parse(letters, ends, ord(decimal[0]), ord(decimal[-1]), _POWERS, values, hard):
         rows = np.flatnonzero(hard)
         values[rows] = _rounded([letters[ends[i] : ends[i + 1]].tobytes() for i in rows], decimal)
     return values
@@ -264,7 +266,8 @@ def numbers_in(letters: NDArray[np.uint8], ends: NDArray[np.int32], decimal: str
 
 def _rounded(texts: list[bytes], decimal: str) -> NDArray[np.float64]:
     """Numbers of many digits or great exponents: the standard library rounds them correctly."""
-    return np.array([float(text.replace(decimal.encode(), b".")) for text in texts], dtype=np.float64)
+    pointed = bytes.maketrans(decimal.encode(), b"." * len(decimal))
+    return np.array([float(text.translate(pointed)) for text in texts], dtype=np.float64)
 
 
 @compiled
@@ -292,7 +295,7 @@ def _divided(whole, divisor) -> float:  # type: ignore[no-untyped-def]  # pragma
 
 
 @compiled
-def _parse(letters, ends, decimal, powers, values, hard) -> Any:  # type: ignore[no-untyped-def]  # noqa: PLR0912, PLR0915 - one loop  # pragma: no cover
+def _parse(letters, ends, decimal, other, powers, values, hard) -> Any:  # type: ignore[no-untyped-def]  # noqa: PLR0912, PLR0915 - one loop  # pragma: no cover
     some = False
     for row in range(values.size):
         at, end = np.int64(ends[row]), np.int64(ends[row + 1])
@@ -315,7 +318,7 @@ def _parse(letters, ends, decimal, powers, values, hard) -> Any:  # type: ignore
                         whole = whole * np.uint64(10) + np.uint64(byte - 48)
                 if pointed:
                     shift -= 1
-            elif byte == decimal and not pointed:
+            elif (byte == decimal or byte == other) and not pointed:
                 pointed = True
             else:
                 break

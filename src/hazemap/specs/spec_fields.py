@@ -81,7 +81,10 @@ class CommonOptions(TypedDict, total=False):
     dialect: "CsvDialect"
     delimiter: Annotated[str | None, Field("Of CSV: , ; tab or |. By default read off the header.", TABLE, "SIGN")]
     encoding: Annotated[str, Field("Of CSV: utf-8, latin-1, cp1252 or utf-16.", TABLE, "NAME", default="utf-8")]
-    decimal: Annotated[str, Field("Of numbers in CSV: a point or a comma.", TABLE, "SIGN", default=".")]
+    decimal: Annotated[
+        str | None,
+        Field("Of numbers in CSV, . or a comma; by default either, or . where commas divide.", TABLE, "SIGN"),
+    ]
     multiline: Annotated[bool, Field("Quoted fields of CSV may hold line breaks.", TABLE, kind=bool, default=False)]
     epsilon: Annotated["Number | None", Field("The price in ε.", PRIVACY, "ε", flags=("-e", "--epsilon"))]
     delta: Annotated["Number | None", Field("With --epsilon: the price is (ε, δ).", PRIVACY, "δ")]
