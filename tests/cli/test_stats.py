@@ -8,8 +8,16 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.releases.test_statistics_regions import STATEMENT
 
+from hazemap.cells import Leaves
+from hazemap.cli.stats import why_nothing
+from hazemap.estimate.value_estimates import Measurements
 from hazemap.releases import Statistics
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.temporal.time_slots import Clock
+from hazemap.values.cell_slot_counters import CellTimeSlots
+from hazemap.values.value_encoding import ValueEncoding
 
 BOX = "--box=13.2,52.4,13.6,52.6"
 GOOD = (
@@ -124,6 +132,17 @@ def test_pictures_of_slots_and_of_one_cell(made, hazemap, tmp_path):
     assert hazemap("show", "speed.parquet", "--cell", known.h3, "-o", "profile.svg").out == "profile.svg\n"
     assert "Differentially private per person" in (tmp_path / "profile.svg").read_text()
     assert hazemap("show", "speed.parquet", "--statistic", "q0.5", "-o", "median.png").code == 0
+
+
+def test_where_there_may_be_nobody_rows_may_not_be_read_as_they_are_meant():
+    tree = CellTimeSlots(Leaves.at_level(Quadtree.world(0), 0), Clock.hours("UTC"), ValueEncoding(0, 60))
+    for people, meant in (0.0, True), (1000.0, False):
+        counters = np.full((24, 2), people / 2)
+        made = Statistics(Measurements(tree, counters, 100.0, 3.0), "speed", (), STATEMENT, None, ())
+        said = why_nothing(made)
+        assert said.startswith("too few people to say anything: a cell needs about ")
+        assert ("rows are read as they are meant (degrees, numbers with" in said) == meant
+        assert ("times as in 2026-05-31 18:00" in said) == meant
 
 
 def test_too_small_a_budget_says_that_there_are_too_few(hazemap, rides, monkeypatch):

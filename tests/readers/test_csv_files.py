@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hazemap.errors import HazemapError
+from hazemap.errors import HazemapError, TableError
 from hazemap.readers import csv_decoding as csv_text
 from hazemap.readers import csv_parser
 from hazemap.readers.csv_dialect import CsvDialect
@@ -236,6 +236,12 @@ def test_undeclared_decimal_signs_are_either_unless_commas_divide(tmp_path):
     texts = ["1,5", "1.5", "0,1234567890123456789012", "0.1234567890123456789012", "1.2,3", ","]
     assert numbers_of(texts, ".,").tolist()[:4] == [1.5, 1.5, *[0.1234567890123456789012] * 2]
     assert np.isnan(numbers_of(texts, ".,")[4:]).all()
+
+
+def test_the_line_that_excel_puts_before_the_names_is_refused_in_words(tmp_path):
+    (tmp_path / "rows.csv").write_bytes("\ufeffsep=;\r\nuser;lon;lat\r\na;1,5;2,5\r\n".encode())
+    with pytest.raises(TableError, match=r"'sep=;', which Excel alone understands: delete it"):
+        open_table(tmp_path / "rows.csv")
 
 
 def test_a_number_with_the_other_decimal_sign_is_none(tmp_path):

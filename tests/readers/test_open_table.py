@@ -193,6 +193,16 @@ def test_every_kind_of_id_tells_people_apart(ids):
     assert people(pa.table({"user": twice, "lon": [13.3] * 6, "lat": [52.5] * 6})) == 3
 
 
+def test_an_index_of_pandas_that_has_a_name_is_a_column():
+    import pandas as pd
+
+    from hazemap.spatial.quadtree import Quadtree
+
+    frame = pd.DataFrame({"user": [1, 1, 2], "lon": 2.0, "lat": 48.0, "day": 1})
+    for table in (frame.set_index("user"), frame.set_index(["user", "day"]), frame.rename_axis("lon")):
+        assert open_table(table, person="user").votes(Quadtree.world(depth=3), AtMostRows(1)).weights.sum() == 2
+
+
 def test_pandas_makes_whole_ids_floating_where_some_are_missing():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"user": [7, None, 7, 8], "lon": [13.3] * 4, "lat": [52.5] * 4})

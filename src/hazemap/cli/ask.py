@@ -119,7 +119,9 @@ def _of_statistics(
         answers = [each for name in cell or () for each in release.ask(name, slot, confidence)]
         answers += release.at(where[0], where[1], slot, confidence) if isinstance(where, tuple) else []
         said = {"said": release.who_counts} if release.who_counts else {}
-        deliver({"statistics": [each.to_json() for each in answers], **said}, as_json, *map(str, answers), *said.values())
+        deliver(
+            {"statistics": [each.to_json() for each in answers], **said}, as_json, *map(str, answers), *said.values()
+        )
     else:
         found = release.region(where, slot, confidence)
         deliver(found.to_json(), as_json, str(found))
@@ -165,7 +167,7 @@ def _answers(made: "StudyAnswers", narrowed: object, confidence: float, as_json:
         table = Table(*names, "people", "±", f"{100 * confidence:g} % interval", box=None)
         own = frame[(frame["round"] == each.round) & ~frame["none"]].nlargest(SHOWN, "count")
         for line in own.to_dict("records"):
-            count, error, low, high = (f"{line[name]:,.0f}" for name in ("count", "standard_error", "low", "high"))
+            count, error, low, high = (f"{line[name]:z,.0f}" for name in ("count", "standard_error", "low", "high"))
             table.add_row(*(line[name] for name in names), count, error, f"{low} … {high}")
         shown += ["" if number else f"Answers of the study {made.study}", said, table]
     facts = {"study": made.study, "confidence": confidence, "rounds": made.prices(), "lines": frame.to_dict("records")}
@@ -231,9 +233,9 @@ def _top(release: "Release", number: int, by: str, confidence: float, as_json: b
         table.add_row(
             row["cell"],
             f"{row[lines[0]]:.4f},{row[lines[1]]:.4f}",
-            f"{row['count']:,.0f}",
+            f"{row['count']:z,.0f}",
             f"{row['stddev']:,.0f}",
-            f"{row['low']:,.0f} … {row['high']:,.0f}",
+            f"{row['low']:z,.0f} … {row['high']:z,.0f}",
             f"{row[told[1]]:,.0f}" if row[told[1]] >= 100 else f"{row[told[1]]:.3g}",
         )
     said = "Intervals are longer than a cell's own, because the cells were chosen for their numbers."

@@ -118,10 +118,11 @@ def _now(status: dict[str, Any]) -> "list[RenderableType]":
 
 def _line(status: dict[str, Any]) -> str:
     """One line for a pipe."""
-    stages = sorted({f"{each['round']} {each['stage']}" for each in status["running"]})
+    stages = sorted({f"round {each['round']} at {each['stage']}" for each in status["running"]})
     answered = sum(each["answered"] for each in status["rounds"])
     what = f"waiting for {status['missing']} devices" if status["missing"] else ", ".join(stages)
-    return f"{status['name']}: {status['state']}, {answered} rounds answered; {what}".rstrip("; ")
+    rounds = "1 round" if answered == 1 else f"{answered} rounds"
+    return f"{status['name']}: {status['state']}, {rounds} answered; {what}".rstrip("; ")
 
 
 def _map(line: Operator, status: dict[str, Any], coloured: bool) -> "Text | None":

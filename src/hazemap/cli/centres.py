@@ -89,7 +89,10 @@ def _table(found: "Centres", counted: str, confidence: float) -> Any:
     for row in _rows(found):
         way = f"{row['metres'] / 1000:.2f} km" if row["metres"] >= 1000 else f"{row['metres']:.0f} m"
         table.add_row(
-            f"{row['lon']:.5f},{row['lat']:.5f}", f"{row['count']:,.0f}", f"{row['low']:,.0f} … {row['high']:,.0f}", way
+            f"{row['lon']:.5f},{row['lat']:.5f}",
+            f"{row['count']:z,.0f}",
+            f"{row['low']:z,.0f} … {row['high']:z,.0f}",
+            way,
         )
     return table
 

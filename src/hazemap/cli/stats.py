@@ -90,11 +90,26 @@ def stats(
     if not as_json:
         advise_cap(status)
     if not told and not as_json:
-        note(
-            f"too few people to say anything: a cell needs about {made.measurements.threshold:,.0f} {made.counted} in "
-            "a slot; ask for coarser cells, fewer slots, a lower --max-cells-per-person or a larger budget"
-        )
+        note(why_nothing(made))
     return None
+
+
+def why_nothing(made: "Statistics") -> str:
+    """What may be the matter where no mean is told, from the released numbers alone."""
+    import numpy as np
+
+    few = (
+        f"too few people to say anything: a cell needs about {made.measurements.threshold:,.0f} {made.counted} in "
+        "a slot; ask for coarser cells, fewer slots, a lower --max-cells-per-person or a larger budget"
+    )
+    people, _, margin = made.measurements.numbers(np.arange(made.measurements.tree.places)[None, :])
+    if people.item() > margin:
+        return few
+    times = ", times as in 2026-05-31 18:00" if made.measurements.tree.slots.timed else ""
+    return (
+        f"{few}. The noise hides whether there are any {made.counted} at all: look whether the cells are the right "
+        f"ones, and rows are read as they are meant (degrees, numbers with the sign of --decimal{times})"
+    )
 
 
 def _whose(made: "Statistics") -> list[str]:

@@ -263,8 +263,8 @@ def opened(
     zone = spec.time_zone or "UTC"
     if new and zone not in _UTC and table.zoneless is not None:  # by its type alone; rows are not looked at
         warnings.warn(
-            f"times in the column {table.zoneless!r} that do not say their offset are read as UTC, and told by clocks of "
-            f"{zone}: if they are local times already, say --time-zone UTC (time_zone='UTC' in Python)",
+            f"times in the column {table.zoneless!r} that do not say their offset are read as UTC, and told by clocks "
+            f"of {zone}: if they are local times already, say --time-zone UTC (time_zone='UTC' in Python)",
             HazemapWarning,
             stacklevel=5,
         )

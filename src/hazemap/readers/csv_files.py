@@ -24,6 +24,7 @@ from collections import Counter
 from hazemap.errors import FileError, TableError
 from hazemap.readers.csv_dialect import DELIMITERS
 
+_EXCELS = re.compile(r"sep=.?", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
 
 
@@ -209,6 +210,11 @@ def read_header(file: str | StoredFile, dialect: CsvDialect) -> CsvHeader:
             " (latin-1, cp1252, utf-16)"
         )
     text = text.removesuffix("\r")
+    if _EXCELS.fullmatch(text):
+        raise TableError(
+            f"the first line of {file} is {text!r}, which Excel alone understands: delete it, so that the file begins "
+            "with the names of its columns"
+        )
     delimiter = dialect.delimiter or _delimiter(file, text)
     names = fields(text, delimiter)
     if names is None:

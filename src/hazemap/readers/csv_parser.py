@@ -318,7 +318,7 @@ def _parse(letters, ends, decimal, other, powers, values, hard) -> Any:  # type:
                         whole = whole * np.uint64(10) + np.uint64(byte - 48)
                 if pointed:
                     shift -= 1
-            elif (byte == decimal or byte == other) and not pointed:
+            elif byte in (decimal, other) and not pointed:
                 pointed = True
             else:
                 break

@@ -164,11 +164,16 @@ def open_pandas(
 ) -> TableSource:
     """The table in a data frame, with other columns beside its own; `TableError` for two columns of one name.
 
+    An index that has a name is a column too, unless there is one of that name.
+
     Which columns hold objects is what the frame declares: whether the values in them are of one type or of several,
     changes nothing about how each is read.
     """
     import pyarrow
 
+    held = {str(name) for name in frame.columns}
+    levels = [name for name in frame.index.names if name is not None and str(name) not in held]
+    frame = frame.reset_index(level=levels) if levels else frame
     names = [str(name) for name in frame.columns]
     told_apart(names, "the data frame")
     typed, loose = dict(beside or {}), {}

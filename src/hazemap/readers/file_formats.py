@@ -56,6 +56,11 @@ def open_files(
         raise TableError(f"{name} holds both {' and '.join(sorted(kinds))} files; pass a pattern that fits one kind")
     if "" in kinds:
         endings = "; ".join(f"{kind}: {', '.join(ends)}" for kind, ends in ENDINGS.items())
+        if all(str(file).endswith((".duckdb", ".ddb")) for file in files):
+            raise FileError(
+                f"{name} is a database: write its table to a file, in DuckDB with COPY visits TO 'visits.parquet', or "
+                f"pass duckdb.connect({name!r}, read_only=True).table('visits') in Python"
+            )
         raise FileError(
             f"{name} has a name of no known kind ({endings}); open it with pandas or geopandas and pass the data frame"
         )

@@ -34,6 +34,8 @@ class Estimate(ShownAsTable):
 
     >>> print(Estimate(12345.2, 66.8, 12214.3, 12476.1, 0.95, 12340.0, 310.0, "people"))
     12,345 ± 67 people (95 % interval 12,214 … 12,476)
+    >>> print(Estimate(-0.01, 2.3, -5.01, 4.99, 0.95, 0.0, 0.0, "people"))
+    0.0 ± 2.3 people (95 % interval -5.0 … 5.0)
     """
 
     value: float
@@ -59,7 +61,7 @@ class Estimate(ShownAsTable):
         """The number with its interval, and where its doubt is from."""
         digits = decimals(self.stddev)
         rows = [
-            (f"{100 * self.confidence:.6g} % interval", f"{self.low:,.{digits}f} … {self.high:,.{digits}f}"),
+            (f"{100 * self.confidence:.6g} % interval", f"{self.low:z,.{digits}f} … {self.high:z,.{digits}f}"),
             ("standard error", f"{self.stddev:,.{digits}f}"),
         ]
         if self.placement_stddev:
@@ -67,12 +69,12 @@ class Estimate(ShownAsTable):
             rows.append(
                 (f"… of where {self.cut:,.0f} {self.counted} in cut cells are", f"{self.placement_stddev:,.{digits}f}")
             )
-        rows.append(("what the picture shows", f"{self.best:,.{digits}f}"))
-        return NotebookTable(f"{self.value:,.{digits}f} {self.counted}", ("", ""), tuple(rows))
+        rows.append(("what the picture shows", f"{self.best:z,.{digits}f}"))
+        return NotebookTable(f"{self.value:z,.{digits}f} {self.counted}", ("", ""), tuple(rows))
 
     def __str__(self) -> str:
         digits = decimals(self.stddev)
-        value, low, high = (f"{number:,.{digits}f}" for number in (self.value, self.low, self.high))
+        value, low, high = (f"{number:z,.{digits}f}" for number in (self.value, self.low, self.high))
         return (
             f"{value} ± {self.stddev:,.{digits}f} {self.counted}"
             f" ({100 * self.confidence:.6g} % interval {low} … {high})"
@@ -194,4 +196,4 @@ class PeopleOutside:
 
 def _number(found: Estimate) -> str:
     """As it is, below 0 too: whoever cut it off there would make every sum of such numbers too large."""
-    return f"{found}{', below 0 by noise alone,' if found.value < 0 else ''}"
+    return f"{found}{', below 0 by noise alone,' if str(found).startswith('-') else ''}"

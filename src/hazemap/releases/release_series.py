@@ -169,8 +169,8 @@ def _row(point: SeriesPoint) -> str:
     ps = ("" if chance is None else f"{chance:.2g}" for chance in (point.total_p, point.cells_p))
     cells = (
         point.name,
-        f"{total.value:,.0f}",
-        f"{total.low:,.0f} … {total.high:,.0f}",
+        f"{total.value:z,.0f}",
+        f"{total.low:z,.0f} … {total.high:z,.0f}",
         f"± {point.cell_error:.3g}",
         point.price,
         *ps,

@@ -54,10 +54,10 @@ class StatisticEstimate(ShownAsTable):
     def words(self) -> tuple[str, str]:
         """The value with its error, or that it cannot be said; and its interval."""
         digits = decimals(self.stddev) if self.stddev is not None else 0 if self.value is None else 2
-        said = "too few people to say" if self.value is None else f"{self.value:,.{digits}f}"
+        said = "too few people to say" if self.value is None else f"{self.value:z,.{digits}f}"
         said += "" if self.stddev is None else f" ± {self.stddev:,.{digits}f}"
         said += "" if self.bias is None else f", bias at most {self.bias:,.{digits}f}"
-        return said, f"{self.low:,.{digits}f} … {self.high:,.{digits}f}"
+        return said, f"{self.low:z,.{digits}f} … {self.high:z,.{digits}f}"
 
     def __str__(self) -> str:
         said, ends = self.words()

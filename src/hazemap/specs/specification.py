@@ -69,6 +69,11 @@ class Specification:
             if each.name == "known":
                 continue
             kind = int | kind if kind == float | None else get_origin(kind) if get_origin(kind) is tuple else kind
+            if each.name == "box" and found is not None and not isinstance(found, Box | PlaneBox):
+                raise InputError(
+                    'write a box as text, "west,south,east,north", or as hazemap.Box(west, south, east, north); found '
+                    f"a {type(found).__name__}"
+                )
             if not isinstance(found, kind) or (isinstance(found, bool) and kind is not bool):
                 raise InputError(f"{each.name} of a specification cannot be a {type(found).__name__}")
         refuse_absurd(self.budget)
