@@ -74,7 +74,7 @@ def test_a_campaign_is_begun_watched_fetched_and_listed(process, hazemap, tmp_pa
         people = ("--people", "12", "--dropout", "0.25", "--corrupt", "0")
         begun = hazemap("campaign", "start", *ORDER, *people, BOX, *process.operator)
         assert begun.code == 0, begun.err
-        assert "12 people a round, in 1 shards" in begun.out
+        assert "12 people a round, in 1 shard\n" in begun.out
         assert "devices refuse a secure sum over fewer than 100 people" in " ".join(begun.err.split())
         watched = hazemap("campaign", "watch", "berlin", *process.operator)
         assert watched.code == 0, watched.err

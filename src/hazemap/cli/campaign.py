@@ -18,7 +18,7 @@ from hazemap.cli.cohort_options import (
     StageSeconds,
     WaitSeconds,
 )
-from hazemap.cli.console_output import deliver, note, progress
+from hazemap.cli.console_output import deliver, note, progress, several
 from hazemap.cli.server_client import LOCAL, Server, TokenFile, TrustCertificate
 from hazemap.cli.shared_options import AsJson
 from hazemap.cli.spec_options import SpecFile, options, specified
@@ -179,7 +179,7 @@ def begin(
         return
     name, cohort = campaign.name, campaign.cohort
     facts = {"campaign": name, "server": server, "people": cohort.people, "shards": len(cohort.shards)}
-    shards = "" if campaign.carrier else f", in {len(cohort.shards):,} shards"
+    shards = "" if campaign.carrier else f", in {several(len(cohort.shards), 'shard')}"
     deliver(
         facts,
         as_json,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.cli.console_output import console
+from hazemap.cli.console_output import console, several
 from hazemap.errors import InputError
 from hazemap.service.operator_line import Operator
 
@@ -77,7 +77,7 @@ def _head(status: dict[str, Any]) -> "Text":
     spent = f"{100 * status['spent']:.4g} % of {status['budget']['text']} spent"
     text = Text.assemble((status["name"], "bold"), f": {status['purpose']}\n")
     text.append(f"{status['method']}, {spent}; {cohort['people']:,} people a round ({cohort['sampling']}), ")
-    text.append(f"{cohort['shards']:,} shards; {devices['recent']:,} of {devices['enrolled']:,} devices are here\n")
+    text.append(f"{several(cohort['shards'], 'shard')}; {devices['recent']:,} of {devices['enrolled']:,} devices are here\n")
     return text
 
 
@@ -121,8 +121,7 @@ def _line(status: dict[str, Any]) -> str:
     stages = sorted({f"round {each['round']} at {each['stage']}" for each in status["running"]})
     answered = sum(each["answered"] for each in status["rounds"])
     what = f"waiting for {status['missing']} devices" if status["missing"] else ", ".join(stages)
-    rounds = "1 round" if answered == 1 else f"{answered} rounds"
-    return f"{status['name']}: {status['state']}, {rounds} answered; {what}".rstrip("; ")
+    return f"{status['name']}: {status['state']}, {several(answered, 'round')} answered; {what}".rstrip("; ")
 
 
 def _map(line: Operator, status: dict[str, Any], coloured: bool) -> "Text | None":

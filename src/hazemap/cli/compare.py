@@ -12,7 +12,10 @@ from hazemap.cli.shared_options import AsJson
 from hazemap.errors import HazemapError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hazemap.compare.presets import Catalogue
+    from hazemap.compare.result_tables import Table
 
 EXAMPLE = "Example: [bold]hazemap compare quick --map city --repetitions 3 -o comparison[/bold]"
 
@@ -99,9 +102,16 @@ def compare(
     }
     kept = ", ".join(map(str, (folder / RESULTS, *files[:2])))
     counted = f"{several(len(outcome.rows), 'trial')}, {outcome.fresh:,} of them new: {kept}"
-    deliver(facts, as_json, *(table.rich() for table in tables), "", counted)
+    deliver(facts, as_json, *(table.rich() for table in tables), "", _how_sure(tables), counted)
     if outcome.failures:
         raise HazemapError(f"{len(outcome.failures):,} trials failed; the same command tries them again")
+
+
+def _how_sure(tables: "Sequence[Table]") -> str:
+    """What ± means in the tables, or why nothing says how sure their numbers are."""
+    if any(" ± " in cell for table in tables for row in table.rows for cell in row):
+        return "± is half a 95 % interval of the mean; numbers without it are of one release, or do not vary."
+    return "Nothing says how sure these numbers are: ± needs two releases of each, or more (--repetitions)."
 
 
 def _listed(catalogue: "Catalogue", as_json: bool) -> None:

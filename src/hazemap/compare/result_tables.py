@@ -37,7 +37,7 @@ class Table:
         """For a terminal."""
         from rich.table import Table as RichTable
 
-        head, *body = (tuple(cell.replace("**", "").partition(" ±")[0] for cell in row) for row in self.rows)
+        head, *body = (tuple(cell.replace("**", "") for cell in row) for row in self.rows)
         made = RichTable(title=self.heading, title_justify="left", box=None)
         for column in head:
             made.add_column(column, justify="left" if column == head[0] else "right")

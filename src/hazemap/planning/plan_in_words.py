@@ -58,7 +58,7 @@ def _of_slots(made: Plan, slots: ExpectedSlots) -> list[str]:
     return [
         f"Maps of {slots.number:,} slots ({slots.slots}), all for this one price:",
         _expectation("all slots together", made, slots.expected),
-        f"In each slot about {slots.cells:,} cells are counted, a typical person's {metres(slots.typical)}; a cell is "
+        f"In each slot about {slots.cells:,} {'cell is' if slots.cells == 1 else 'cells are'} counted, a typical person's {metres(slots.typical)}; a cell is "
         f"known to ± {slots.cell:,.3g} {counted} (standard error), everybody in a slot to ± {slots.stddev:,.3g}. A "
         f"slot's map misplaces {percent(slots.misplaced)} of its people.",
     ]

@@ -7,5 +7,9 @@ def metres(length: float) -> str:
 
 
 def percent(part: float) -> str:
-    """A part of 1 as people say it."""
-    return f"{100 * part:.2g} %" if part < 1 else f"{100 * part:,.0f} %"
+    """A part of 1 as people say it.
+
+    >>> percent(0.0023), percent(0.251), percent(0.9951), percent(15.97)
+    ('0.23 %', '25 %', '100 %', '1,597 %')
+    """
+    return f"{100 * part:.2g} %" if part < 0.995 else f"{100 * part:,.0f} %"
