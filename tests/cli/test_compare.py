@@ -60,7 +60,15 @@ def undrawn(monkeypatch):
 def test_a_comparison_is_tables_figures_and_a_page(here, hazemap, small, home, tmp_path):
     done = hazemap(*small, "-o", "out")
     assert done.code == 0, done.err
-    for words in ("one (7.", "two (7.", "AG", "flat:3", "rectangles, %: ε = 0.5", "16 trials, 16 of them new", "± is half a"):
+    for words in (
+        "one (7.",
+        "two (7.",
+        "AG",
+        "flat:3",
+        "rectangles, %: ε = 0.5",
+        "16 trials, 16 of them new",
+        "± is half a",
+    ):
         assert words in done.out
     page = (tmp_path / "out" / "page.md").read_text()
     assert "your own: one.npy" in page and "2 releases for each" in page

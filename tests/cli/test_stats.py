@@ -130,7 +130,9 @@ def test_pictures_of_slots_and_of_one_cell(made, hazemap, tmp_path):
         r"Shown are 0 of 7 cells and parts of [1-3] more, from 13\.300° E to 13\.310° E and from 52\.500° N", part
     )
     assert hazemap("show", "speed.parquet", "--cell", known.h3, "-o", "profile.svg").out == "profile.svg\n"
-    assert "Differentially private per person" in (tmp_path / "profile.svg").read_text()
+    drawn = (tmp_path / "profile.svg").read_text()
+    assert "Differentially private per person" in drawn and f"{known.h3}, with 95 % intervals" in drawn
+    assert "drawn in all slots at once: leave --slot out" in hazemap("show", "speed.parquet", "--slot", "0").err
     assert hazemap("show", "speed.parquet", "--statistic", "q0.5", "-o", "median.png").code == 0
 
 
@@ -163,6 +165,7 @@ def test_too_small_a_budget_says_that_there_are_too_few(hazemap, rides, monkeypa
         (("--low", "70"), "below the upper one"),
         (("--cells", "h3:5-7"), "hexagons of one resolution: say h3:7"),
         (("--cells", "quadtree"), "cut from a declared box, so many times"),
+        (("--cells", "h5"), "the cells of values are one of: h3:RESOLUTION, hexagons:FILE"),
         (("--slots", "sometimes"), "a way to cut time is one of"),
         (("--slots", "hour"), "give since and until"),
         (
@@ -250,7 +253,6 @@ def test_a_histogram_of_one_place_is_asked_for_and_drawn(made, hazemap, tmp_path
     assert hazemap("show", *here, "-o", "bins.svg").out == "bins.svg\n"
     assert "Differentially private per person" in (tmp_path / "bins.svg").read_text()
     assert "one --cell and one --slot" in hazemap("ask", *here[:3], "--histogram").err
-    assert "one --cell and one --slot, and no --statistic" in hazemap("show", "speed.parquet", "--slot", "0").err
     plain = hazemap(*GOOD, *WHERE, "-o", "plain.parquet")
     assert plain.code == 0
     whole = hazemap(*GOOD, *WHERE, "--slots", "always", "--distribution", "8", "-o", "whole.parquet")

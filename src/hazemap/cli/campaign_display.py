@@ -77,7 +77,9 @@ def _head(status: dict[str, Any]) -> "Text":
     spent = f"{100 * status['spent']:.4g} % of {status['budget']['text']} spent"
     text = Text.assemble((status["name"], "bold"), f": {status['purpose']}\n")
     text.append(f"{status['method']}, {spent}; {cohort['people']:,} people a round ({cohort['sampling']}), ")
-    text.append(f"{several(cohort['shards'], 'shard')}; {devices['recent']:,} of {devices['enrolled']:,} devices are here\n")
+    text.append(
+        f"{several(cohort['shards'], 'shard')}; {devices['recent']:,} of {devices['enrolled']:,} devices are here\n"
+    )
     return text
 
 

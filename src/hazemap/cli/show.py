@@ -308,7 +308,10 @@ def _fit(
     if blur is not None and values:
         raise InputError(f"{file} holds statistics of a value: --blur is for maps")
     if slot is not None and (cell is None or statistic is not None):
-        raise InputError("a histogram needs one --cell and one --slot, and no --statistic")
+        raise InputError(
+            "statistics of a value are drawn in all slots at once: leave --slot out, or name a --cell too, and no "
+            "--statistic, for the histogram there"
+        )
 
 
 def _geotiff(heatmap: "Heatmap | None", output: Path, as_json: bool, whole: bool, paper: object) -> None:

@@ -177,6 +177,7 @@ def draw_histogram(
     high: Floats,
     *,
     unit: str = "",
+    heading: str = "people",
     title: str | None = None,
     caption: str = "",
     width: float = 8.0,
@@ -188,7 +189,7 @@ def draw_histogram(
     `edges` are float64[bins + 1], the others float64[bins]. Looks at released numbers alone.
     """
     theme, size = paged(theme, size, width, LEAST_CHART)
-    page, axes, _, foot = _chart(width, 0.55, title, caption, "people", "histogram", theme, size)
+    page, axes, _, foot = _chart(width, 0.55, title, caption, heading, "histogram", theme, size)
     middle = (edges[:-1] + edges[1:]) / 2
     axes.bar(middle, people, np.diff(edges) * 0.94, color=theme.band, linewidth=0, zorder=2)
     axes.vlines(middle, low, high, color=theme.curve, linewidth=1.2, zorder=4)

@@ -55,10 +55,11 @@ def _expectation(name: str, made: Plan, expected: Expected) -> str:
 
 def _of_slots(made: Plan, slots: ExpectedSlots) -> list[str]:
     counted = made.bounding.counted
+    counted_in = "1 cell is" if slots.cells == 1 else f"{slots.cells:,} cells are"
     return [
         f"Maps of {slots.number:,} slots ({slots.slots}), all for this one price:",
         _expectation("all slots together", made, slots.expected),
-        f"In each slot about {slots.cells:,} {'cell is' if slots.cells == 1 else 'cells are'} counted, a typical person's {metres(slots.typical)}; a cell is "
-        f"known to ± {slots.cell:,.3g} {counted} (standard error), everybody in a slot to ± {slots.stddev:,.3g}. A "
-        f"slot's map misplaces {percent(slots.misplaced)} of its people.",
+        f"In each slot about {counted_in} counted, a typical person's {metres(slots.typical)}; a cell is known to "
+        f"± {slots.cell:,.3g} {counted} (standard error), everybody in a slot to ± {slots.stddev:,.3g}. A slot's map "
+        f"misplaces {percent(slots.misplaced)} of its people.",
     ]

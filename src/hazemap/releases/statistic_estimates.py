@@ -179,4 +179,5 @@ class Histogram:
         """Bars with their intervals. Options are those of `hazemap.draw.value_charts.draw_histogram`."""
         from hazemap.draw.value_charts import draw_histogram
 
-        return draw_histogram(self.edges, self.people, *self.interval(), **options)
+        look = {"heading": "people, with 95 % intervals"} | options
+        return draw_histogram(self.edges, self.people, *self.interval(), **look)

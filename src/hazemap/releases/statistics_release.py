@@ -309,6 +309,7 @@ class Statistics(BaseRelease, contents=StatisticsContents):
             return draw_slots(tree, values, errors=errors, **look | options)
         places = self._cell(cell) * len(self.slots) + np.arange(len(self.slots))
         ends = (found.low[places], found.high[places])
+        look["unit"] = f"{unit} in {cell}, with 95 % intervals"
         return draw_profile(self.slots, found.value[places], *ends, **look | options)
 
     def shown(self, statistic: str | None = None, **frame: Any) -> str:

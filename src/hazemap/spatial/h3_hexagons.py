@@ -54,8 +54,9 @@ class Hexagons:
         roots = cells_about(self.box, self.coarsest)
         if roots > MOST_ROOTS:
             good = max(r for r in range(self.coarsest) if r == 0 or cells_about(self.box, r) <= MOST_ROOTS)
+            number = f"{float(f'{roots:.2g}'):,.0f}"
             raise InputError(
-                f"resolution {self.coarsest} cuts the box {self.box} into about {roots:.2g} hexagons at once;"
+                f"resolution {self.coarsest} cuts the box {self.box} into about {number} hexagons at once;"
                 f" start from resolution {good} or coarser (at most {MOST_ROOTS:,} hexagons)"
             )
 

@@ -15,6 +15,8 @@ from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, Boundi
 BOUNDINGS = "one row, rows:K, cells:K, one vote, rows are people"
 CELLS = "quadtree, quadtree:DEPTH, h3:COARSEST-FINEST, districts:FILE[:NAMES[:PARENTS]],FILE,… (coarse to fine)"
 
+CELLS_OF_VALUES = "h3:RESOLUTION, hexagons:FILE (a list), quadtree:DEPTH or districts:FILE[:NAMES[:PARENTS]]"
+
 MODELS = f"{FULL}, {VALUES_ONLY}"
 
 SQUARES = 17
@@ -249,7 +251,9 @@ class DistrictFiles:
         return f"districts of {', '.join(Path(file).name for file, _, _ in self.layers)}"
 
 
-def cells(text: str) -> QuadtreeCells | HexagonCells | DistrictFiles:
+def cells(
+    text: str, what: str = "the cells of a map", choices: str = CELLS
+) -> QuadtreeCells | HexagonCells | DistrictFiles:
     """The cells that a text names.
 
     >>> cells("h3:7-10")
@@ -268,7 +272,7 @@ def cells(text: str) -> QuadtreeCells | HexagonCells | DistrictFiles:
         if all(layer[0] and len(layer) <= 3 for layer in parts):
             layers = tuple((*(word or None for word in layer), None, None)[:3] for layer in parts)
             return DistrictFiles(cast(Any, layers), int(found[1] or SQUARES))
-    refuse("the cells of a map", CELLS, text)
+    raise InputError(f"{what} are one of: {choices}; found {text!r}")
 
 
 def cells_of_values(text: str) -> QuadtreeCells | HexagonCells | HexagonList | DistrictFiles:
@@ -279,7 +283,7 @@ def cells_of_values(text: str) -> QuadtreeCells | HexagonCells | HexagonList | D
     """
     if text.startswith("hexagons:"):
         return HexagonList(text.removeprefix("hexagons:"))
-    return cells(text)
+    return cells(text, "the cells of values", CELLS_OF_VALUES)
 
 
 def values_only(model: str) -> bool:
