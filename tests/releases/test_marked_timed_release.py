@@ -13,9 +13,11 @@ from hazemap.algorithm_session import Session
 from hazemap.cli.main import main
 from hazemap.draw import encode
 from hazemap.errors import FileError, InputError
+from hazemap.estimate.share_intervals import Shares
 from hazemap.planning.trust_plan import planned_trusts
 from hazemap.privacy.random_stream import Stream
 from hazemap.releases import MarkedRelease, MarkedTimedRelease, Release
+from hazemap.releases.slot_rows import of_each
 from hazemap.server.campaign_spec import Campaign
 from hazemap.studio import release_views
 from hazemap.trust.cohort_assumptions import Cohort, Sampling
@@ -346,3 +348,18 @@ def test_a_run_that_dies_after_its_charge_ends_at_no_further_price(tmp_path, mon
 def test_a_specification_keeps_both():
     spec = hazemap.ReleaseSpec.of("rows.parquet", epsilon=1, mark=MARKS, slots="hour-of-day", time_zone="Europe/Berlin")
     assert hazemap.ReleaseSpec.from_toml(spec.to_toml()) == spec
+
+
+def test_the_rows_of_all_slots_are_those_of_each_and_made_at_once(made, monkeypatch):
+    places = made.ground.places[::-1]
+    each = of_each([slot.columns(places) for slot in made.by_slot], made.slots)
+    intervals, calls = Shares.interval, []
+    monkeypatch.setattr(Shares, "interval", lambda *given: calls.append(given) or intervals(*given))
+    found = made._of_slots(places, 0.95)
+    assert list(found) == list(each) and all(
+        np.array_equal(found[name], each[name], equal_nan=True)
+        if found[name].dtype.kind == "f"
+        else (found[name] == each[name]).all()
+        for name in found
+    )
+    assert len(calls) == len(MARKS)  # of each mark once, however many slots there are

@@ -1,6 +1,6 @@
 """How many of those in each cell carry which marks: noisy counts of every side, and what follows from them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -41,6 +41,39 @@ def _asked(question: Question) -> tuple[AttributeCells, int]:
 
 
 @dataclass(frozen=True, eq=False)
+class MarkedNumbers:
+    """Unbiased numbers of each side in some places, float64[sides, n], with noise as in `MarkedCounts`."""
+
+    marks: Marks
+    sides: Floats
+    stddev: float
+    kurtosis: float
+    grain: float
+
+    @property
+    def people(self) -> Floats:
+        """How many are in each place, on any side: float64[n], unbiased."""
+        everybody: Floats = self.sides.sum(axis=0)
+        return everybody
+
+    @property
+    def noise(self) -> tuple[float, float]:
+        """Standard deviation and kurtosis of the people in a place."""
+        return self.noise_of(np.ones(self.marks.sides, dtype=np.bool_))
+
+    def shares(self, mark: str) -> Shares:
+        """Those with a mark, and those without, in each place: O(sides · n)."""
+        having = self.marks.having(mark)
+        stddev, kurtosis = zip(*(self.noise_of(some) for some in (having, ~having)), strict=True)
+        return Shares(self.sides[having].sum(axis=0), self.sides[~having].sum(axis=0), stddev, kurtosis, self.grain)
+
+    def noise_of(self, sides: Bools, places: int = 1) -> tuple[float, float]:
+        """Standard deviation and kurtosis of the sum of some sides of so many places."""
+        terms = int(sides.sum()) * places
+        return self.stddev * terms**0.5, self.kurtosis / terms
+
+
+@dataclass(frozen=True, eq=False)
 class MarkedCounts:
     """Unbiased counts, float64[sides, cells]; each has noise of its own, of one standard deviation and kurtosis.
 
@@ -74,29 +107,33 @@ class MarkedCounts:
         return cls(cells.cells, marks, counts, float(answer.stddev.max()) / unit, answer.kurtosis, 1 / unit)
 
     @property
+    def numbers(self) -> MarkedNumbers:
+        """The numbers of all cells."""
+        return MarkedNumbers(self.marks, self.sides, self.stddev, self.kurtosis, self.grain)
+
+    def at(self, positions: Ints) -> MarkedNumbers:
+        """The numbers of some cells: O(sides · positions)."""
+        return replace(self.numbers, sides=np.take(self.sides, positions, axis=1))
+
+    @property
     def people(self) -> Floats:
         """How many are in each cell, on any side: float64[cells], unbiased."""
-        everybody: Floats = self.sides.sum(axis=0)
-        return everybody
+        return self.numbers.people
 
     def shares(self, mark: str, together: Ints | None = None) -> Shares:
         """Those with a mark, and those without, in each cell; with `together`, in all of these cells at once.
 
         O(sides · cells).
         """
-        having, cells = self.marks.having(mark), 1 if together is None else len(together)
-        counts = self.sides if together is None else self.sides[:, together].sum(axis=1, keepdims=True)
-        noises = [self._noise(some, cells) for some in (having, ~having)]
+        if together is None:
+            return self.numbers.shares(mark)
+        having, whole = self.marks.having(mark), self.sides[:, together].sum(axis=1, keepdims=True)
+        noises = [self.numbers.noise_of(some, len(together)) for some in (having, ~having)]
         stddev, kurtosis = zip(*noises, strict=True)
-        return Shares(counts[having].sum(axis=0), counts[~having].sum(axis=0), stddev, kurtosis, self.grain)
-
-    def _noise(self, sides: Bools, cells: int) -> tuple[float, float]:
-        """Standard deviation and kurtosis of the sum of some sides of so many cells."""
-        terms = int(sides.sum()) * cells
-        return self.stddev * terms**0.5, self.kurtosis / terms
+        return Shares(whole[having].sum(axis=0), whole[~having].sum(axis=0), stddev, kurtosis, self.grain)
 
     @property
     def map(self) -> CellMap:
         """The people in each cell, as a map."""
-        stddev, kurtosis = self._noise(np.ones(self.marks.sides, dtype=np.bool_), 1)
+        stddev, kurtosis = self.numbers.noise
         return CellMap.independent(self.cells, self.people, np.full(self.cells.size, stddev), kurtosis)

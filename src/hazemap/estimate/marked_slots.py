@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from hazemap.arrays import Floats
+import numpy as np
+
+from hazemap.arrays import Floats, Ints
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
-from hazemap.estimate.marked_counts import MarkedCounts
+from hazemap.estimate.marked_counts import MarkedCounts, MarkedNumbers
 from hazemap.noisy_queries import Answer, Query, Question
 from hazemap.temporal.time_slots import Slots
 from hazemap.values.cells_in_slots import AllSlots, EachSlot
@@ -88,6 +90,11 @@ class MarkedSlots:
         if not some or not all(0 <= slot < len(self.numbers) for slot in some):
             raise InputError(f"name some of the {len(self.numbers)} slots, by numbers from 0 on")
         return some
+
+    def in_each(self, cells: Ints) -> MarkedNumbers:
+        """The numbers of some cells in every slot, those of one cell after each other: O(slots · sides · cells)."""
+        numbers = np.take(self.numbers.transpose(1, 2, 0), cells, axis=1).reshape(self.first.marks.sides, -1)
+        return replace(self.first.numbers, sides=numbers)
 
     @cached_property
     def total(self) -> MarkedCounts:

@@ -1,6 +1,6 @@
 """A published map with its statement, and all that is needed to verify and query it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -199,13 +199,23 @@ class Release(BaseRelease, contents=MapContents):
         Cells that stand together with cells inside them have the outline and area that these leave over.
         """
         positions = self.ground.places if positions is None else positions
-        cellmap, leaves, km2 = self.map, self.map.cells, self.ground.km2[positions]
-        values, unbiased, stddev = (each[positions] for each in (cellmap.values, cellmap.unbiased, cellmap.stddev))
-        low, high = bounds(unbiased, stddev, self.kurtosis, confidence, self.asymmetry(confidence))
+        numbers = [each[positions] for each in (self.map.values, self.map.unbiased, self.map.stddev)]
+        return self._table(positions, numbers, self.kurtosis, confidence)
+
+    def _table(
+        self, cells: Ints, numbers: Sequence[Floats], kurtosis: float, confidence: float, times: int = 1
+    ) -> dict[str, NDArray[Any]]:
+        """The columns of numbers of some cells, float64[cells · times]: values, unbiased ones, their standard errors.
+
+        The numbers of a cell follow each other: O(cells · times).
+        """
+        values, unbiased, stddev = numbers
+        leaves, km2 = self.map.cells, np.repeat(self.ground.km2[cells], times)
+        low, high = bounds(unbiased, stddev, kurtosis, confidence, self.asymmetry(confidence))
         unit = ground_unit(leaves.tree).column
         return {
-            name_column(leaves.tree): np.array(leaves.tree.names(leaves.cells[positions]), dtype=object),
-            "level": leaves.levels[positions].astype(np.int16),
+            name_column(leaves.tree): np.repeat(np.array(leaves.tree.names(leaves.cells[cells]), dtype=object), times),
+            "level": np.repeat(leaves.levels[cells].astype(np.int16), times),
             "count": values,
             "unbiased": unbiased,
             "stddev": stddev,

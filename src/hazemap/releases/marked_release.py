@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hazemap.arrays import Floats, Ints
 from hazemap.errors import FileError, InputError
-from hazemap.estimate.marked_counts import MarkedCounts
+from hazemap.estimate.marked_counts import MarkedCounts, MarkedNumbers
 from hazemap.noisy_queries import Prices
 from hazemap.releases.base_release import Bands
 from hazemap.releases.estimates import Estimate
@@ -91,6 +91,16 @@ class RegionShares:
         }
 
 
+def shares_of(numbers: MarkedNumbers, confidence: float) -> dict[str, NDArray[Any]]:
+    """The columns MARK_count, MARK_share, MARK_low and MARK_high of every mark, of some places: O(marks · numbers)."""
+    columns = dict[str, NDArray[Any]]()
+    for mark in numbers.marks.texts:
+        found = numbers.shares(mark)
+        names = (f"{mark}_{what}" for what in ("count", "share", "low", "high"))
+        columns |= dict(zip(names, (found.marked, found.values, *found.interval(confidence)), strict=True))
+    return columns
+
+
 @dataclass(frozen=True, eq=False)
 class MarkedRelease(Release, contents=MarkedContents):
     """A published map with marks: a `Release` of the people, that also says which share of them carries each mark.
@@ -160,14 +170,7 @@ class MarkedRelease(Release, contents=MarkedContents):
         MARK_count is unbiased; MARK_share is NaN where there seems to be nobody.
         """
         positions = self.ground.places if positions is None else positions
-        columns = super().columns(positions, confidence)
-        for mark in self.marks:
-            every = self.counts.shares(mark)
-            found = replace(every, marked=every.marked[positions], without=every.without[positions])
-            numbers = (found.marked, found.values, *found.interval(confidence))
-            names = (f"{mark}_{what}" for what in ("count", "share", "low", "high"))
-            columns |= dict(zip(names, numbers, strict=True))
-        return columns
+        return super().columns(positions, confidence) | shares_of(self.counts.at(positions), confidence)
 
     def label(self) -> dict[str, Any]:
         """The marks; all else is in the last answer."""

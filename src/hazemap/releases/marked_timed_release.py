@@ -14,8 +14,8 @@ from hazemap.estimate.marked_slots import MarkedSlots
 from hazemap.noisy_queries import Prices
 from hazemap.releases.base_release import Bands, BaseRelease, Rows
 from hazemap.releases.file_metadata import MARKED, OF_MARKS_IN_SLOTS, MarkedSlotsContents
-from hazemap.releases.marked_release import MarkedRelease
-from hazemap.releases.slot_rows import ALL, heading, numbered, of_each, of_total
+from hazemap.releases.marked_release import MarkedRelease, shares_of
+from hazemap.releases.slot_rows import ALL, heading, numbered, of_total, with_slots
 from hazemap.releases.timed_release import MOST_FRAMES
 
 if TYPE_CHECKING:
@@ -183,5 +183,13 @@ class MarkedTimedRelease(MarkedRelease, contents=MarkedSlotsContents):
         return {"caption": self.statement.line(), "counted": self.counted, "marks": marks}
 
     def _of_slots(self, block: Ints, confidence: float) -> dict[str, NDArray[Any]]:
-        """The rows of some cells: of each cell, all slots."""
-        return of_each([each.columns(block, confidence) for each in self.by_slot], self.slots)
+        """The rows of some cells: of each cell, all slots. O(cells · slots · marks)."""
+        found, slots = self.by_mark.in_each(block), len(self.slots)
+        people, (stddev, kurtosis) = found.people, found.noise
+        numbers = (people, people, np.full(len(people), stddev))
+        table = self._table(block, numbers, kurtosis, confidence, slots) | shares_of(found, confidence)
+        return with_slots(table, np.tile(self._names, len(block)))
+
+    @cached_property
+    def _names(self) -> NDArray[Any]:
+        return np.array(self.slots, dtype=object)
