@@ -17,13 +17,12 @@ from hazemap.estimate.share_intervals import Shares
 from hazemap.planning.trust_plan import planned_trusts
 from hazemap.privacy.random_stream import Stream
 from hazemap.releases import MarkedRelease, MarkedTimedRelease, Release
-from hazemap.releases.slot_rows import of_each
 from hazemap.server.campaign_spec import Campaign
 from hazemap.studio import release_views
 from hazemap.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.trust.curator import CentralPrices
 
-from .test_timed_release import relabelled
+from .test_timed_release import of_each, relabelled, same_tables
 
 BOX = hazemap.Box(13.0, 52.3, 13.8, 52.7)
 WEST = hazemap.Box(13.0, 52.3, 13.4, 52.7)
@@ -356,10 +355,5 @@ def test_the_rows_of_all_slots_are_those_of_each_and_made_at_once(made, monkeypa
     intervals, calls = Shares.interval, []
     monkeypatch.setattr(Shares, "interval", lambda *given: calls.append(given) or intervals(*given))
     found = made._of_slots(places, 0.95)
-    assert list(found) == list(each) and all(
-        np.array_equal(found[name], each[name], equal_nan=True)
-        if found[name].dtype.kind == "f"
-        else (found[name] == each[name]).all()
-        for name in found
-    )
+    assert same_tables(found, each)
     assert len(calls) == len(MARKS)  # of each mark once, however many slots there are

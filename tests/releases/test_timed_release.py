@@ -95,6 +95,27 @@ def test_a_file_holds_all_of_it(made, tmp_path):
         made.save(tmp_path / "hours.tif")
 
 
+def of_each(tables, names):
+    """The rows of each slot from a table of each, of the same cells in all: those of one cell follow each other."""
+    (name, first), *rest = ((name, np.stack([table[name] for table in tables], 1).ravel()) for name in tables[0])
+    return {name: first, "slot": np.tile(np.array(names, dtype=object), len(first) // len(names)), **dict(rest)}
+
+
+def same_tables(ours, theirs) -> bool:
+    """Whether two tables have the same columns, in order, and in these the same; numbers as far as sums are."""
+    close = {"f": lambda one, other: np.allclose(one, other, rtol=1e-12, atol=1e-12, equal_nan=True)}
+    same = (close.get(ours[name].dtype.kind, np.array_equal)(ours[name], theirs[name]) for name in ours)
+    return list(ours) == list(theirs) and all(same)
+
+
+def test_the_rows_of_all_slots_are_those_of_each_and_made_at_once(made, monkeypatch):
+    places = np.arange(made.maps.cells.size)[::-1]
+    each = of_each([slot.columns(places) for slot in made.by_slot], made.slots)
+    slots = []
+    monkeypatch.setattr(TimedRelease, "_during", lambda _made, chosen: slots.append(chosen))
+    assert same_tables(made._of_slots(places, 0.95), each) and len(slots) <= 1
+
+
 def relabelled(path, **changes) -> None:
     """A file with another label and an honest digest: what somebody can do who knows how."""
     file = pq.ParquetFile(path)

@@ -85,13 +85,14 @@ class SlotNoise:
 class SlotMaps:
     """The map of all slots together (`total`), and in each slot numbers of coarser cells, made of the total's.
 
-    `unbiased` is float64[slots, cells of a slot]; `values`, the best guess, is float64[slots, cells of the total].
+    `unbiased` and `guess`, the best guess, are float64[slots, cells of a slot]: of the total's cells, which may be many
+    more, it follows (`values_of`).
     `day` and `slot` are the least squares of a slot's cells: over all slots, and in the first one.
     """
 
     total: CellMap
     slots: Slots
-    values: Floats
+    guess: Floats
     unbiased: Floats
     day: ConsistentEstimate
     slot: ConsistentEstimate
@@ -106,11 +107,28 @@ class SlotMaps:
         """The cell of a slot that each cell of the total lies in; −1 for `NOWHERE`."""
         return held_by(self.total.cells, self.cells)
 
+    @cached_property
+    def _part(self) -> Floats:
+        """Which part of the people of its cell of a slot each cell of the total has, by the total's best guess."""
+        values = _most_likely(self.total)
+        day = summed(self.holder, values, self.cells.size)[self.holder]
+        return np.divide(values, day, out=np.zeros(len(values)), where=(self.holder >= 0) & (day > 0))
+
+    def values_of(self, slots: Sequence[int]) -> Floats:
+        """The best guess of every cell of the total in some slots: float64[slots, cells of the total]."""
+        found: Floats = self.guess[list(slots)][:, self.holder] * self._part
+        return found
+
+    @cached_property
+    def values(self) -> Floats:
+        """That of all slots: float64[slots, cells of the total], which are gigabytes of thousands of slots."""
+        return self.values_of(range(len(self.guess)))
+
     def during(self, chosen: Sequence[int]) -> CellMap:
         """The map of some slots together; of all slots it is the total, in the cells of a slot."""
         slots = self.numbers(chosen)
         noise = SlotNoise(self.day, self.slot, len(slots), len(self.unbiased))
-        values = summed(self.holder, self.values[slots].sum(axis=0), self.cells.size)
+        values = self.guess[slots].sum(axis=0)
         whole, slot = noise.parts
         stddev = np.sqrt(whole * self.day.stddev**2 + slot * self.slot.stddev**2)
         return CellMap(self.cells, values, self.unbiased[slots].sum(axis=0), stddev, noise, Reading.LIKELY)
@@ -151,7 +169,7 @@ class SlotMaps:
         part = np.divide(
             day, np.bincount(cell, day, self.total.cells.size)[cell], out=np.zeros(len(day)), where=day > 0
         )
-        values = self.values[self.numbers(chosen)].sum(axis=0)[cell] * part
+        values = self.values_of(self.numbers(chosen)).sum(axis=0)[cell] * part
         return CellMap(
             leaves, values, coarse.unbiased[holder] * share, coarse.stddev[holder] * share, even, Reading.SHRUNK
         )
@@ -168,11 +186,16 @@ def read_slots(transcript: Iterable[tuple[Question, Answer]], cells: Leaves, slo
     coarse = asked[0][0].leaves
     day = consistent(once_fixed(measurements(transcript, cells), cells), coarse)
     parts = list(zip(*asked, strict=True))
-    each = [consistent(own, coarse) for own in parts]
-    found = np.stack([one.numbers for one in each])
-    unbiased = found + (day.numbers - found.sum(axis=0)) / len(each)
-    values = _guessed(total, coarse, parts, unbiased, each[0], slots)
-    return SlotMaps(total, slots, values, unbiased, day, each[0])
+    first = consistent(parts[0], coarse)
+    found = np.stack([consistent(own, coarse).numbers for own in parts])
+    unbiased = found + (day.numbers - found.sum(axis=0)) / len(parts)
+    guess = _guessed(total, coarse, parts, unbiased, first, slots)
+    return SlotMaps(total, slots, guess, unbiased, day, first)
+
+
+def _most_likely(total: CellMap) -> Floats:
+    """The best guess of each place, not below 0; 0 for `NOWHERE`."""
+    return np.where(total.places, np.maximum(total.values, 0), 0)
 
 
 def held_by(cells: Leaves, coarse: Leaves) -> Ints:
@@ -216,13 +239,12 @@ def _guessed(
     slot: ConsistentEstimate,
     slots: Slots,
 ) -> Floats:
-    """The best guess of every cell of the total in every slot, float64[slots, cells]."""
+    """The best guess of every cell of a slot in every slot, float64[slots, cells]."""
     holder = held_by(total.cells, coarse)
-    values = np.where(total.places, np.maximum(total.values, 0), 0)
+    values = _most_likely(total)
     people = values.sum()
-    found = np.zeros((len(asked), total.cells.size))
     if people <= 0:
-        return found
+        return np.zeros((len(asked), coarse.size))
     day = summed(holder, values, coarse.size)
     stddev = slot.of(np.ones(coarse.size)).stddev * (1 - 1 / len(asked)) ** 0.5
     even = np.full(len(asked), people / len(asked))
@@ -230,27 +252,24 @@ def _guessed(
     hours = _judged(numbers[:, None], even[:, None], np.full((len(asked), 1), max(stddev, LEAST)), None)[0][:, 0]
     hours = hours * (people / hours.sum()) if hours.sum() > 0 else even
     guess = _walked(coarse, day, hours, asked, slots)
-    part = np.divide(values, day[holder], out=np.zeros(len(values)), where=(holder >= 0) & (day[holder] > 0))
-    return np.asarray(_fitted(guess, day, hours)[:, holder] * part)
+    return _fitted(guess, day, hours)
 
 
 def _walked(coarse: Leaves, day: Floats, hours: Floats, asked: list[tuple[Measurement, ...]], slots: Slots) -> Floats:
     """Each slot's people shared out from the top down, float64[slots, coarse cells]."""
     generations = TreeLevels(coarse)
-    guesses = [
-        consistent([*generations.unknown, *parts], coarse, float(people))
-        for parts, people in zip(asked, hours, strict=True)
-    ]
-    place = np.full(len(guesses[0].whole), -1)
-    place[guesses[0].regions.forest.row] = np.arange(len(place))
+    first, *others = zip(asked, hours, strict=True)
+    guess = _of_slot(generations, coarse, *first)
+    wholes = np.stack([guess.whole, *(_of_slot(generations, coarse, *each).whole for each in others)])
+    place = np.full(len(guess.whole), -1)
+    place[guess.regions.forest.row] = np.arange(len(place))
     sums = sums_up(generations, day)
     values, weights = np.zeros((len(asked), coarse.size)), None
     start, upper, upper_numbers, upper_day = 0, hours[:, None], hours[:, None], np.array([day.sum()])
     for level, here in enumerate(generations.levels):
         at = place[start : start + len(here.cells)]
         start += len(here.cells)
-        numbers = np.stack([guess.whole[at] for guess in guesses])
-        given, below = guesses[0].given[at], guesses[0].below[at]
+        numbers, given, below = wholes[:, at], guess.given[at], guess.below[at]
         if not level:
             upper_numbers = numbers.sum(axis=1, keepdims=True)
         measured = numbers + given * (upper - upper_numbers)[:, here.parent]
@@ -268,6 +287,13 @@ def _walked(coarse: Leaves, day: Floats, hours: Floats, asked: list[tuple[Measur
         values[:, here.leaf[own]] = found[:, own]
         upper, upper_numbers, upper_day = found, numbers, sums[level]
     return values
+
+
+def _of_slot(
+    generations: TreeLevels, coarse: Leaves, parts: tuple[Measurement, ...], people: float
+) -> ConsistentEstimate:
+    """The least squares of a slot of so many people, in cells of every generation."""
+    return consistent([*generations.unknown, *parts], coarse, float(people))
 
 
 def sums_up(generations: TreeLevels, day: Floats) -> list[Floats]:

@@ -54,13 +54,6 @@ def of_total(columns: Table) -> Table:
     return with_slots(columns, np.full(len(next(iter(columns.values()))), ALL, dtype=object))
 
 
-def of_each(tables: Sequence[Table], names: tuple[str, ...]) -> Table:
-    """The rows of each slot, of the same cells in each: those of one cell follow each other."""
-    found = {name: np.stack([table[name] for table in tables], axis=1).ravel() for name in tables[0]}
-    cells = len(next(iter(tables[0].values())))
-    return with_slots(found, np.tile(np.array(names, dtype=object), cells))
-
-
 def _range(names: tuple[str, ...], word: str) -> list[int]:
     """A slot, or those from one to another; names may have dashes of their own."""
     ends = [(word[:at], word[at + 1 :]) for at, sign in enumerate(word) if sign == "-"]

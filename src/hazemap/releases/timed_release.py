@@ -17,7 +17,7 @@ from hazemap.noisy_queries import Prices
 from hazemap.releases.base_release import Bands, Rows
 from hazemap.releases.file_metadata import OF_SLOTS, SLOTTED, TimedContents
 from hazemap.releases.map_release import Release
-from hazemap.releases.slot_rows import ALL, heading, numbered, of_each, of_total
+from hazemap.releases.slot_rows import ALL, heading, numbered, of_total, with_slots
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,13 +97,13 @@ class TimedRelease(Release, contents=TimedContents):
 
     def outlines(self) -> NDArray[Any]:
         """The polygon of each row, in degrees."""
-        ground = self.by_slot[0].ground
+        ground = self._first.ground
         return np.concatenate([super().outlines(), np.repeat(ground.outlines(ground.places), len(self.slots))])
 
     def rows(self, most: int) -> Iterator[Rows]:
         """The table in blocks of about so many rows: those of the total, then those of slots."""
         yield from super().rows(most)
-        ground, each = self.by_slot[0].ground, max(most // len(self.slots), 1)
+        ground, each = self._first.ground, max(most // len(self.slots), 1)
         for start in range(0, self.maps.cells.size, each):
             block = np.arange(start, min(start + each, self.maps.cells.size))
             yield Rows(self._of_slots(block, 0.95), ground.outlines(block), len(self.slots))
@@ -188,8 +188,21 @@ class TimedRelease(Release, contents=TimedContents):
         return self.cells.size + self.maps.cells.size * len(self.slots)
 
     def _of_slots(self, block: Ints, confidence: float) -> dict[str, NDArray[Any]]:
-        """The rows of some of the slots' cells: of each cell, all slots."""
-        return of_each([each.columns(block, confidence) for each in self.by_slot], self.slots)
+        """The rows of some of the slots' cells: of each cell, all slots. O(cells · slots)."""
+        first, slots = self._first, len(self.slots)
+        guess, unbiased = (each.T[block].ravel() for each in (self.maps.guess, self.maps.unbiased))
+        numbers = (guess, unbiased, np.repeat(first.map.stddev[block], slots))
+        table = first._table(block, numbers, first.kurtosis, confidence, slots)
+        return with_slots(table, np.tile(self._names, len(block)))
+
+    @cached_property
+    def _first(self) -> Release:
+        """The map of the first slot; those of others have the same cells, and as much noise."""
+        return self._during([0])
+
+    @cached_property
+    def _names(self) -> NDArray[Any]:
+        return np.array(self.slots, dtype=object)
 
 
 def _names(question: Any, cells: Any) -> bool:
