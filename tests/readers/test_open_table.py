@@ -501,21 +501,45 @@ def test_columns_that_differ_in_capitals_alone_are_refused_where_one_would_be_ta
         open_table(tmp_path / "v.csv", value="SIZE", **both).votes(QUADTREE, OneVote(100))
 
 
-@pytest.mark.parametrize("kind", ["file", "parts"])
-def test_a_file_that_is_replaced_between_two_passes_counts_for_nothing(kind, tmp_path):
-    memory, file = crowd(3_000, 30_000), tmp_path / "user_group=1" / "v.parquet"
-    file.parent.mkdir()
+def changing_once(file, folder, change):
+    """A table whose file is changed while its rows are read for the first time; what was done is told."""
+    memory = crowd(3_000, 30_000)
     rows = pa.table({"user": memory.person, **memory.columns})
+    file.parent.mkdir(parents=True, exist_ok=True)
     parquet.write_table(rows, file)
-    source = file if kind == "file" else tmp_path
-    table, replaced = open_table(source, memory_limit=1 << 16, threads=1), []
+    other = folder / "other"
+    parquet.write_table(rows.slice(0, 29_000), other)
+    done = []
+    table = open_table(file if file.parent == folder else folder, memory_limit=1 << 16, threads=1, key=bytes(16))
 
-    def replace(_part: float) -> None:
-        if table.report.rows and not replaced:
-            parquet.write_table(rows.slice(0, 29_000), tmp_path / "new")
-            replaced.append((tmp_path / "new").replace(file))
+    def changed(_part: float) -> None:
+        if table.report.rows and not done:
+            done.append(change(file, other) or change)
 
-    table._progress = replace
-    with pytest.raises(FileError, match="was changed while it was read"):
+    table._progress = changed
+    return table, done
+
+
+@pytest.mark.parametrize("place", ["v.parquet", "user_group=1/v.parquet"])
+@pytest.mark.parametrize("change", [lambda file, other: other.replace(file), lambda file, _other: file.unlink()])
+def test_a_file_that_is_replaced_or_removed_between_two_passes_is_read_to_its_end(place, change, tmp_path):
+    table, done = changing_once(tmp_path / place, tmp_path, change)
+    plain, _ = changing_once(tmp_path / "still" / place, tmp_path / "still", lambda _file, _other: None)
+    assert np.array_equal(table.votes(QUADTREE, AtMostRows(2)).cells, plain.votes(QUADTREE, AtMostRows(2)).cells)
+    assert done
+
+
+@pytest.mark.parametrize("place", ["v.parquet", "user_group=1/v.parquet"])
+def test_a_file_that_is_written_into_between_two_passes_counts_for_nothing(place, tmp_path):
+    table, done = changing_once(tmp_path / place, tmp_path, lambda file, other: file.write_bytes(other.read_bytes()))
+    with pytest.raises(FileError, match=r"was changed while it was read|cannot be read to its end"):
         table.votes(QUADTREE, AtMostRows(2))
-    assert replaced
+    assert done
+
+
+def test_a_csv_file_that_is_replaced_between_two_passes_is_read_to_its_end(tmp_path):
+    for name, rows in (("v.csv", 5), ("w.csv", 3)):
+        (tmp_path / name).write_text("user,lon,lat\n" + "\n".join(f"{at},13.3,52.5" for at in range(rows)))
+    table = open_table(tmp_path / "v.csv")
+    (tmp_path / "w.csv").replace(tmp_path / "v.csv")
+    assert table.votes(QUADTREE, AtMostRows(2)).weights.sum() == 5

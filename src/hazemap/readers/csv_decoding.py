@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hazemap.arrays import Bytes
 from hazemap.errors import FileError
 from hazemap.jit import once_compiled
+from hazemap.readers.held_file import path_of
 from hazemap.readers.stored_file import StoredFile
 
 CHUNK = 1 << 22
@@ -41,7 +42,7 @@ def _raw(file: str | StoredFile) -> Iterator[Bytes]:
 
     with ExitStack() as stack:
         source: Any = stack.enter_context(
-            open(file, "rb", buffering=0) if isinstance(file, str) else file.open()  # noqa: PTH123, SIM115
+            open(path_of(file), "rb", buffering=0) if isinstance(file, str) else file.open()  # noqa: PTH123, SIM115
         )
         packed = next((how for end, how in PACKED.items() if str(file).lower().endswith(end)), None)
         if packed is not None:

@@ -18,6 +18,7 @@ from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.readers.csv_files import CsvFiles
 from hazemap.readers.geojson_points import GEOJSON, open_geojson
 from hazemap.readers.geopackage_points import VECTORS, layer_of, open_layer
+from hazemap.readers.held_file import path_of
 from hazemap.readers.hive_partitions import partitions_in
 from hazemap.readers.parquet_files import ParquetFiles, ScannedFile, described, kinds_of_fed
 from hazemap.readers.stored_file import StoredFile
@@ -49,8 +50,8 @@ def open_files(
         from hazemap.readers.iceberg_tables import open_iceberg
 
         return open_iceberg(connection, folder)
-    held = _tables_in(folder)
-    files = list(held.files.values())
+    tables = _tables_in(folder)
+    files = list(tables.files.values())
     kinds = {_kind(str(file)) for file in files}
     if len(kinds) > 1:
         raise TableError(f"{name} holds both {' and '.join(sorted(kinds))} files; pass a pattern that fits one kind")
@@ -67,8 +68,11 @@ def open_files(
     empty = [file for file in files if size_of(file) == 0]
     if empty:
         raise FileError(f"{empty[0]} is empty")
+    if kinds <= {"Parquet", "CSV"}:
+        tables = tables.held()
+        files = list(tables.files.values())
     if kinds == {"Parquet"}:
-        return _parquet(connection, held)
+        return _parquet(connection, tables)
     if kinds == {"CSV"}:
         return _csv(connection, name, files, dialect)
     if len(files) > 1:
@@ -200,4 +204,4 @@ def _csv(
 
 def _list(files: list[str]) -> str:
     """Paths for DuckDB, which would take *, ? and [ in them for a pattern."""
-    return "[" + ", ".join(literal(re.sub(r"([*?\[])", r"[\1]", file)) for file in files) + "]"
+    return "[" + ", ".join(literal(re.sub(r"([*?\[])", r"[\1]", path_of(file))) for file in files) + "]"

@@ -9,6 +9,7 @@ from typing import Any
 
 from hazemap.engines.duckdb_connection import BATCH, DuckDBConnection
 from hazemap.errors import FileError, TableError
+from hazemap.readers.held_file import path_of
 from hazemap.readers.stored_file import StoredFile
 from hazemap.readers.value_coercion import numbers_of, sound
 from hazemap.spatial.bounding_box import Box
@@ -131,7 +132,7 @@ def opened_parquet(file: str | StoredFile) -> Iterator[Any]:
     from pyarrow import parquet
 
     if isinstance(file, str):
-        with parquet.ParquetFile(file) as opened:
+        with parquet.ParquetFile(path_of(file)) as opened:
             yield opened
         return
     with file.open() as source, parquet.ParquetFile(source, buffer_size=PIECE, pre_buffer=False) as opened:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from hazemap.errors import FileError
+from hazemap.readers.held_file import HeldFile, held
 from hazemap.readers.stored_file import StoredFile
 from hazemap.remote_url import RemoteUrl, is_remote
 
@@ -55,12 +56,19 @@ class StoredFolder:
             self.name, {path: file for path, file in self.files.items() if not _HIDDEN.search(path)}, True
         )
 
+    def held(self) -> "StoredFolder":
+        """The same, whose files of this machine stay what they are whoever takes their names (`HeldFile`)."""
+        own = held([file for file in self.files.values() if isinstance(file, str)])
+        names = {str(file): file for file in own}
+        kept = {path: names[file] if isinstance(file, str) else file for path, file in self.files.items()}
+        return StoredFolder(self.name, kept, self.whole)
+
 
 def stat_of(file: str | StoredFile) -> tuple[str, int, str]:
     """What changes when a file does."""
     if isinstance(file, StoredFile):
         return file.state
-    found = Path(file).stat()
+    found = file.stat() if isinstance(file, HeldFile) else Path(file).stat()
     return file, found.st_size, str(found.st_mtime_ns)
 
 
@@ -76,7 +84,10 @@ def changing(files: Sequence[str | StoredFile]) -> Callable[[], None]:
             with suppress(OSError):
                 if stat_of(each[0]) == each:
                     continue
-            raise FileError(f"{each[0]} was changed while it was read: read it again once nobody writes to it")
+            raise FileError(
+                f"{each[0]} was changed while it was read: put back what was there, or begin anew "
+                "once nobody writes to it"
+            )
 
     return check
 
