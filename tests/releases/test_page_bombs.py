@@ -10,11 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hazemap import parquet_pages
 from hazemap.errors import FileError
 from hazemap.releases import check_whole, open_release, page_sizes
 from hazemap.releases.column_digests import column_digests, plain
 from hazemap.releases.geoparquet import tables
-from hazemap.releases.page_sizes import _Thrift, bounded
+from hazemap.releases.page_sizes import bounded
 
 MEGABYTE = 1 << 20
 LONG = "0" * (8 * MEGABYTE)
@@ -153,7 +154,7 @@ def test_files_that_hazemap_writes_are_within_all_bounds(any_release, tmp_path):
 )
 def test_headers_that_are_none_are_refused(header):
     with pytest.raises(ValueError, match="header"):
-        _Thrift(header).fields()
+        parquet_pages._Thrift(header).fields()
 
 
 def test_damaged_pages_are_refused_or_change_no_bound(path):

@@ -38,7 +38,7 @@ class DuckDBConnection:
     """
 
     def __init__(self, memory_limit: int, threads: int) -> None:
-        self.threads, self._memory_limit = threads, memory_limit
+        self.threads, self.memory_limit = threads, memory_limit
 
     @cached_property
     def _duckdb(self) -> Any:
@@ -48,7 +48,7 @@ class DuckDBConnection:
         spill = mkdtemp(prefix="hazemap-")
         made: Any = duckdb.connect(
             config={
-                "memory_limit": f"{self._memory_limit // 1024}KiB",
+                "memory_limit": f"{self.memory_limit // 1024}KiB",
                 "threads": self.threads,
                 "temp_directory": spill,
                 "autoinstall_known_extensions": False,

@@ -90,6 +90,9 @@ class TextIds:
         return NamedPeople()
 
 
+LONGEST_BYTES = 10_000
+"""An id of more bytes is nobody's: many rows may name one that their file holds once."""
+
 WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 FLOATING = {"FLOAT": 24, "DOUBLE": 53}
 """Binary digits of these types: from 2^digits on, whole numbers next to each other are the same."""
@@ -128,7 +131,7 @@ def ids_of(column: str, quoted: str, parts: Sequence[SourcePart]) -> tuple[Ids, 
         return WholeNumbers(), (quoted,) * len(parts)
     texts = tuple(_text(quoted, kind) for kind in kinds)
     if "bytes" in families and len(families) > 1:
-        texts = tuple(quoted if kind == "BLOB" else f"encode({text})" for text, kind in zip(texts, kinds, strict=True))
+        texts = tuple(text if kind == "BLOB" else f"encode({text})" for text, kind in zip(texts, kinds, strict=True))
     return TextIds(), texts
 
 
@@ -156,7 +159,9 @@ def _text(quoted: str, kind: str) -> str:
         return f"CAST({_number(quoted, kind)} AS VARCHAR)"
     if kind in {"TIMESTAMP_S", "TIMESTAMP_MS"}:
         quoted = f"TRY_CAST({quoted} AS TIMESTAMP)"  # NULL where a time is beyond all calendars: their text is an error
-    text = quoted if kind in {"VARCHAR", "BLOB"} else f"TRY_CAST({quoted} AS VARCHAR)"
+    if kind == "BLOB":
+        return f"CASE WHEN octet_length({quoted}) <= {LONGEST_BYTES} THEN {quoted} END"
+    text = quoted if kind == "VARCHAR" else f"TRY_CAST({quoted} AS VARCHAR)"
     if kind.startswith("DECIMAL") and not kind.endswith((",0)", ", 0)")):
         return f"rtrim(rtrim({text}, '0'), '.')"
     return text

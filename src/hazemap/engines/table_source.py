@@ -1,6 +1,6 @@
 """A table that DuckDB can read, and what its files declare before any row is read."""
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, Self, runtime_checkable
@@ -66,6 +66,7 @@ class TableSource:
     """What to call it, its parts in the order of their rows, and the number of rows where it is known.
 
     `check` is asked once rows have been read: `FileError` where the files are not those that were opened any more.
+    `refuse` is asked with the columns that are to be read, before any row is: `TableError` for what no memory holds.
     """
 
     name: str
@@ -73,6 +74,7 @@ class TableSource:
     rows: int | None = None
     geometry: Geometry | None = None
     check: Callable[[], None] | None = None
+    refuse: Callable[[Collection[str]], None] | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from fnmatch import fnmatch
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from hazemap.readers.geojson_points import GEOJSON, open_geojson
 from hazemap.readers.geopackage_points import VECTORS, layer_of, open_layer
 from hazemap.readers.held_file import path_of
 from hazemap.readers.hive_partitions import partitions_in
-from hazemap.readers.parquet_files import ParquetFiles, ScannedFile, described, kinds_of_fed
+from hazemap.readers.parquet_files import ParquetFiles, ScannedFile, described, kinds_of_fed, refuse_large_pages
 from hazemap.readers.stored_file import StoredFile
 from hazemap.readers.stored_folder import StoredFolder, asked, changing, folder_at, size_of
 from hazemap.readers.value_coercion import is_checked
@@ -149,7 +150,9 @@ def _parquet(connection: DuckDBConnection, folder: StoredFolder) -> TableSource:
     ):
         same = list(run)
         parts.append(_part(connection, name, same[0][0], [(file, given) for _, file, given in same]))
-    return TableSource(name, tuple(parts), sum(rows for rows, _ in found), geometries.pop(), check)
+    local = [file for file in files if isinstance(file, str)]
+    refuse = partial(refuse_large_pages, local, memory_limit=connection.memory_limit)
+    return TableSource(name, tuple(parts), sum(rows for rows, _ in found), geometries.pop(), check, refuse)
 
 
 def _part(

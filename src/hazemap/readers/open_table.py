@@ -36,6 +36,8 @@ from hazemap.values.marks import Marks
 MEMORY_LIMIT = 1 << 30
 LEAST_MEMORY = 1 << 16
 LEAST_FOR_DUCKDB = 1 << 28
+LONGEST_POINT = 1_000
+"""Bytes of a point, at most: what is longer is nowhere."""
 PLAIN = CsvDialect()
 _ZONED = ("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS")
 
@@ -167,6 +169,9 @@ def layout_of(
     when = TIME.column(columns, time) if timely else None
     ids, id_column, texts = _ids(source, person)
     places = (geometry.column,) if geometry else where
+    if source.refuse is not None:
+        used = named_columns(hexagon, weight, *marked, measure, when, id_column and id_column.name, *(places or ()))
+        source.refuse(used)
     parts = []
     for i, part in enumerate(source.parts):
         feed, checking = (
@@ -241,6 +246,8 @@ def _encoded(part: SourcePart, geometry: Geometry) -> Points:
     if geometry.encoding == "point" and kind.startswith("STRUCT"):
         return TwoColumns((f"CAST({name}.x AS DOUBLE)", f"CAST({name}.y AS DOUBLE)"))
     if geometry.encoding == "WKB" and kind == "BLOB":
+        if part.feed is None:  # many rows may name one polygon that their file holds once
+            name = f"CASE WHEN octet_length({name}) <= {LONGEST_POINT} THEN {name} END"
         return WellKnownBinary((name,))
     raise TableError(f"the points should be in the column {geometry.column!r} as {geometry.encoding}; found {kind}")
 

@@ -1,7 +1,7 @@
 """Rows of Parquet files as a stream of Arrow record batches, wherever the files lie."""
 
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
@@ -10,12 +10,16 @@ from typing import Any
 from hazemap.engines.duckdb_connection import BATCH, DuckDBConnection
 from hazemap.errors import FileError, TableError
 from hazemap.readers.held_file import path_of
+from hazemap.readers.parquet_page_bounds import largest_page, reading_of, without_long
 from hazemap.readers.stored_file import StoredFile
 from hazemap.readers.value_coercion import numbers_of, sound
 from hazemap.spatial.bounding_box import Box
 
 PIECE = 1 << 22
 """Bytes of a column that are fetched at once from elsewhere, so that no row group is ever whole in memory."""
+
+PARTS = 4
+"""A page takes at most so small a part of the memory limit: pages of several columns are in memory together."""
 
 DAMAGED = "is not a Parquet file, or it is damaged or may not be read"
 
@@ -63,14 +67,15 @@ class ParquetFiles:
                 0,
                 {name: each.held.get(name, name) for name in columns if name not in texts and name not in each.given},
             )
-            with opened_parquet(each.file) as opened:
-                for batch in opened.iter_batches(BATCH, columns=list(dict.fromkeys(own.values()))):
+            asked = list(dict.fromkeys(own.values()))
+            with opened_parquet(each.file) as first, _by_dictionary(each.file, first, asked) as (opened, rows, long):
+                for batch in opened.iter_batches(rows, columns=asked):
                     kept = _kept(each.dropped, passed, batch.num_rows)
                     passed += batch.num_rows
                     if kept is not None:
                         batch = batch.filter(kept)  # noqa: PLW2901
                     arrays = [
-                        self._typed(name, plain(batch.column(own[name])))
+                        self._typed(name, plain(_short(batch.column(own[name]), own[name] in long)))
                         if name in own
                         else self._given(each, name, texts.get(name), batch.num_rows)
                         for name in columns
@@ -138,6 +143,52 @@ def opened_parquet(file: str | StoredFile) -> Iterator[Any]:
     with file.open() as source, parquet.ParquetFile(source, buffer_size=PIECE, pre_buffer=False) as opened:
         yield opened
     file.check()
+
+
+@contextmanager
+def _by_dictionary(
+    file: str | StoredFile, opened: Any, columns: Sequence[str]
+) -> Iterator[tuple[Any, int, Collection[str]]]:
+    """A file to read these columns of, how many rows at once, and which columns come with their dictionaries."""
+    from pyarrow import parquet
+
+    if isinstance(file, StoredFile):
+        yield opened, BATCH, ()
+        return
+    try:
+        rows, long = reading_of(opened, file, columns, BATCH)
+    except ValueError:
+        raise FileError(f"{file} {DAMAGED}") from None
+    if not long:
+        yield opened, rows, ()
+        return
+    with parquet.ParquetFile(path_of(file), read_dictionary=long) as again:
+        yield again, rows, long
+
+
+def _short(column: Any, by_dictionary: bool) -> Any:
+    return without_long(column) if by_dictionary else column
+
+
+def refuse_large_pages(files: Sequence[str], columns: Collection[str], memory_limit: int) -> None:
+    """`TableError` for files of this machine that have a page in these columns which takes too much of the memory.
+
+    O(pages), of which the headers alone are read. `FileError` where they do not follow each other as the footer says.
+    """
+    import pyarrow
+
+    most = memory_limit // PARTS
+    for file in files:
+        try:
+            with opened_parquet(file) as opened:
+                largest = largest_page(opened, file, columns)
+        except (ValueError, OSError, pyarrow.ArrowException):
+            raise FileError(f"{file} {DAMAGED}") from None
+        if largest > most:
+            raise TableError(
+                f"{file} has a page of {largest / 1e6:,.0f} MB, and the memory limit has room for pages of "
+                f"{most / 1e6:,.0f} MB: write the file with smaller pages, or raise the limit (--memory, memory_limit)"
+            )
 
 
 def described(file: str | StoredFile) -> tuple[int, Any]:

@@ -8,7 +8,9 @@ say what they come to.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
+
+from hazemap.parquet_pages import DICTIONARY, pages_of
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -29,23 +31,8 @@ TEXT = "BYTE_ARRAY"
 KINDS = {"BOOLEAN", "INT32", "INT64", "DOUBLE", TEXT}
 """The types of columns. Others could be as long as a file says."""
 
-DATA, INDEX, DICTIONARY, DATA_2 = range(4)
-"""Kinds of pages."""
-
 PLAIN, PLAIN_DICTIONARY, RLE_DICTIONARY = 0, 2, 8
 """How texts may be encoded: the others make a long text of a short difference to the one before."""
-
-HEADER = 1 << 16
-"""Bytes of a page's header, at most: statistics of its texts stand in it."""
-
-
-class Page(NamedTuple):
-    """What a page's header says: its kind, bytes before and after compression, and how its numbers are encoded."""
-
-    kind: int
-    whole: int
-    stored: int
-    encoding: int
 
 
 def bounded(
@@ -82,7 +69,7 @@ def bounded(
                     raise ValueError("a column of negative length")
                 starts = [chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset]
                 content.seek(min(starts))
-                pages = _pages(content.read(chunk.total_compressed_size))
+                pages = pages_of(content.read(chunk.total_compressed_size))
                 total += sum(page.whole for page in pages)
                 if place.physical_type == TEXT:
                     if any(page.encoding not in (PLAIN, PLAIN_DICTIONARY, RLE_DICTIONARY) for page in pages):
@@ -92,84 +79,3 @@ def bounded(
     if total > max(FREE_BYTES, MOST_TIMES * size):
         raise ValueError("it would become many times as long as it is")
     return sorted(repeated)
-
-
-def _pages(content: bytes) -> list[Page]:
-    """The pages of a column in a row group, which take exactly these bytes."""
-    found, at = list[Page](), 0
-    while at < len(content):
-        page, after = _header(content, at)
-        if page.whole < 0 or page.stored < 0 or page.kind not in (DATA, DICTIONARY, DATA_2):
-            raise ValueError("a page of no known kind")
-        at = after + page.stored
-        found.append(page)
-    if at != len(content):
-        raise ValueError("a page is cut off")
-    return found
-
-
-def _header(content: bytes, at: int) -> tuple[Page, int]:
-    """A page's header, and where it ends."""
-    fields, after = _Thrift(content[at : at + HEADER]).fields()
-    own = {DATA: (5, 2), DICTIONARY: (7, 2), DATA_2: (8, 4)}
-    place, encoding = own.get(fields.get(1, -1), (0, 0))
-    return Page(fields.get(1, -1), fields.get(2, -1), fields.get(3, -1), fields.get(place, {}).get(encoding, -1)), (
-        at + after
-    )
-
-
-class _Thrift:
-    """A struct of Thrift's compact protocol being read: numbers and structs by the numbers of their fields.
-
-    Fields stand in the order of their numbers, each once: of a field that came twice, readers might take either.
-    """
-
-    def __init__(self, content: bytes) -> None:
-        self.content, self.at = content, 0
-
-    def fields(self, depth: int = 0) -> tuple[dict[int, Any], int]:
-        """The fields of a struct, and where it ends."""
-        found, last = dict[int, Any](), 0
-        while head := self._byte():
-            number = last + (head >> 4) if head >> 4 else self._number()
-            if number <= last or depth > 3:
-                raise ValueError("a page's header is out of order")
-            found[number], last = self._value(head & 15, depth), number
-        return found, self.at
-
-    def _value(self, kind: int, depth: int) -> Any:
-        if kind in (1, 2):  # a truth value is its own type
-            return kind == 1
-        if kind in (4, 5, 6):
-            number = self._number()
-            if not -(1 << 31) <= number < 1 << 31:
-                raise ValueError("a page's header holds too large a number")
-            return number
-        if kind == 8:
-            length = self._unsigned()
-            self.at += length
-            return None
-        if kind == 12:
-            return self.fields(depth + 1)[0]
-        raise ValueError("a page's header holds what none has")
-
-    def _number(self) -> int:
-        found = self._unsigned()
-        return (found >> 1) ^ -(found & 1)
-
-    def _unsigned(self) -> int:
-        found, shift = 0, 0
-        while True:
-            byte = self._byte()
-            found |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return found
-            if shift > 63:
-                raise ValueError("a page's header holds too large a number")
-
-    def _byte(self) -> int:
-        if self.at >= len(self.content):
-            raise ValueError("a page's header is cut off")
-        self.at += 1
-        return self.content[self.at - 1]
