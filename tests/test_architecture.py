@@ -10,7 +10,8 @@ PACKAGE = Path(__file__).parents[1] / "src" / "hazemap"
 
 FLOORS = [
     "errors",
-    "arrays | atomic_write | field_types | jit_cache | parallel_map | parquet_pages | postgresql | postgresql_url | spark_name",
+    "arrays | atomic_write | field_types | jit_cache | number_text | parallel_map | parquet_pages"
+    " | postgresql | postgresql_url | spark_name",
     "jit | remote_url",
     "hash_index",
     "cells",

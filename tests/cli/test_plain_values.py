@@ -66,7 +66,7 @@ TAKEN = (
     "folder",
     "here --name --shown= --cell=1 --cell=2 --number=3 --pair q 2 --part=0.5 --top=2 --loud",
     "here --name ± --most=9 --whole=2 --doubled=z --told=me --asked=you --quiet --colour=red",
-    "here --part=-0 --whole=007 --most=-5 --top=1_000",
+    "here --part=-0 --whole=007 --most=-5 --top=0999",
     "here --part=1e-3 --whole=123456789012345.123456789012345 --top=999999999999999 --most=9.0",
     "here --there=here --folder=folder --out=here --most=1",
 )

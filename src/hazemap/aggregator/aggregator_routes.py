@@ -169,7 +169,7 @@ class AggregatorRoutes:
 
     async def _poll_job(self, request: Request) -> Response:
         helper, step = self._helper(request), request.query_params.get("step", "")
-        if not step.isdecimal() or len(step) > 5:
+        if not (step.isascii() and step.isdecimal()) or len(step) > 5:
             raise helper.task.problem(ProblemType.INVALID_MESSAGE, "say which step: ?step=0")
         outcome = await asyncio.to_thread(helper.job, _resource(request), int(step), self._keys.ring())
         return _answer(AggregationJobResp, outcome.message)

@@ -8,6 +8,7 @@ import typer
 from hazemap.cli.console_output import deliver
 from hazemap.cli.shared_options import AsJson, ReleaseFile
 from hazemap.errors import FileError, InputError
+from hazemap.number_text import decimals
 from hazemap.specs.spec_fields import BOX
 
 if TYPE_CHECKING:
@@ -244,7 +245,7 @@ def _top(release: "Release", number: int, by: str, confidence: float, as_json: b
 
 def _point(text: str) -> tuple[float, float]:
     try:
-        lon, lat = (float(part) for part in text.split(","))
+        lon, lat = decimals(text)
     except ValueError:
         raise InputError(f"a point is two numbers, lon,lat in degrees; found {text!r}") from None
     return lon, lat

@@ -11,6 +11,7 @@ from hazemap.cli.console_output import deliver
 from hazemap.cli.server_client import TrustCertificate
 from hazemap.cli.shared_options import AsJson
 from hazemap.errors import FileError, InputError
+from hazemap.number_text import is_rational
 
 if TYPE_CHECKING:
     from hazemap.protocols.dap.vdaf_configuration import VdafConfiguration
@@ -204,7 +205,7 @@ def _parameter(measured: "VdafConfiguration", prefixes: list[str]) -> bytes:
 
 def _number(text: str) -> Fraction:
     try:
-        if len(text) > 40:
+        if len(text) > 40 or not is_rational(text):
             raise ValueError
         return Fraction(text)
     except (ValueError, ZeroDivisionError):

@@ -7,7 +7,12 @@ import os
 import re
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
+
+import typer
+
+GROUPED = {"_", " ", "\t", "\n"}
+"""What Python lets stand in numbers and around them."""
 
 NUMBERS: dict[Any, re.Pattern[str]] = {
     int: re.compile("-?(?:0|[1-9][0-9]{0,14})"),
@@ -34,11 +39,27 @@ def lighten(command: Any) -> None:
 
 def _processed(parameter: Any, checked: Any, ctx: Any, value: Any) -> Any:
     """What typer's `checked` gives for a value of a parameter."""
+    _refuse_odd_numbers(parameter, ctx, value)
     plain = _plain(parameter, value)
     if plain is None:
         return checked(ctx, value)
     [value] = plain
     return value if parameter.callback is None else parameter.callback(ctx, parameter, value)
+
+
+def _refuse_odd_numbers(parameter: Any, ctx: Any, value: Any) -> None:
+    """`typer.BadParameter` for what typer reads as a number though it is not written as `number_text` has it."""
+    described = getattr(parameter, "type_descriptor", None)
+    if described is None or described.parameter_info.parser is not None:
+        return
+    kinds = {described.annotation, *get_args(described.annotation)}
+    if not kinds & {int, float, list[int], list[float]} or str in kinds:
+        return
+    for each in value if isinstance(value, list | tuple) else (value,):
+        if isinstance(each, str) and set(each) & GROUPED | {letter for letter in each if not letter.isascii()}:
+            raise typer.BadParameter(
+                f"write numbers in the digits 0 to 9 alone, not {each!r:.60}", ctx=ctx, param=parameter
+            )
 
 
 def _plain(parameter: Any, value: Any) -> tuple[Any] | None:

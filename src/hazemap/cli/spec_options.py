@@ -11,6 +11,7 @@ import typer
 from hazemap.cli.completion import method_texts
 from hazemap.cli.console_output import deliver
 from hazemap.errors import FileError, InputError
+from hazemap.number_text import decimals
 from hazemap.specs.spec_fields import FILE, SOURCE, Field
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def _read(field: Field, value: Any) -> Any:
 
 def _ranks(text: str) -> list[float]:
     try:
-        return [float(part) for part in text.split(",")]
+        return decimals(text)
     except ValueError:
         raise InputError(f"quantiles are numbers between 0 and 1, such as 0.1,0.5,0.9; found {text!r}") from None
 

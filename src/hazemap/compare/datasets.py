@@ -152,7 +152,7 @@ def _own(name: str, path: Path) -> GroundTruthMap:
 
 
 def _whole(text: str, name: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) < 2**40:
+    if not (text.isascii() and text.isdecimal()) or not 0 < int(text) < 2**40:
         raise InputError(f"a map is called name, name@PEOPLE or name/SIDE; found {name!r}")
     return int(text)
 

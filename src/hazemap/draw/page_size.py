@@ -47,7 +47,7 @@ class PageSize:
     @classmethod
     def parse(cls, text: str) -> "PageSize":
         """`10x7` in inches, or with a unit at the end: `1600x900px`, `25x18cm`, `250x180mm`, `10x7in`."""
-        number = r"(\d{1,6}(?:\.\d{1,6})?)"
+        number = r"([0-9]{1,6}(?:\.[0-9]{1,6})?)"
         found = re.fullmatch(rf"\s*{number}\s*[x×]\s*{number}\s*(in|cm|mm|px)?\s*", text, re.ASCII | re.IGNORECASE)
         if found is None:
             raise InputError(

@@ -16,6 +16,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from hazemap.errors import InputError
+from hazemap.number_text import is_rational
 
 Number = int | float | str | Fraction
 
@@ -39,6 +40,8 @@ def exact(number: Number, what: str = "the number") -> Fraction:
 
 def _short(text: str) -> str:
     """A number as text, if it has few enough digits when it is written out: 1e999999999 would fill the memory."""
+    if not is_rational(text):
+        raise ValueError("no number in digits")
     exponent = text.lower().partition("e")[2]
     if len(text) > LONGEST or len(exponent) > 5 or (exponent and abs(int(exponent)) > LONGEST):
         raise ValueError("too many digits")

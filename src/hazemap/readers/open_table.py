@@ -170,8 +170,8 @@ def layout_of(
     ids, id_column, texts = _ids(source, person)
     places = (geometry.column,) if geometry else where
     if source.refuse is not None:
-        used = named_columns(hexagon, weight, *marked, measure, when, id_column and id_column.name, *(places or ()))
-        source.refuse(used)
+        told_apart_by = None if id_column is None else id_column.name
+        source.refuse(named_columns(told_apart_by, *(places or ()), hexagon, when, weight, measure, *marked))
     parts = []
     for i, part in enumerate(source.parts):
         feed, checking = (

@@ -42,6 +42,11 @@ LONGEST_TOML = 1 << 18
 _NOTHING = object()
 
 
+def _decimal(text: str) -> "_Decimal":
+    """A number as TOML has it, where digits may be grouped by underscores."""
+    return _Decimal(text.replace("_", ""))
+
+
 class _Decimal(str):
     """A number of TOML as it is written: 0.1 stays a tenth, and 1e999999999 is refused, not computed."""
 
@@ -50,7 +55,7 @@ class _Decimal(str):
 
 def from_toml(text: str) -> ShippedPolicy:
     """The policy in a TOML text; `InputError` says what is wrong with it."""
-    return from_document(toml_table(text, "the policy", LONGEST_TOML, _Decimal))
+    return from_document(toml_table(text, "the policy", LONGEST_TOML, _decimal))
 
 
 def from_json(text: str | bytes) -> ShippedPolicy:

@@ -214,7 +214,7 @@ class Statistics(BaseRelease, contents=StatisticsContents):
             return list(range(len(self.slots)))
         if slot in self.slots:
             return [self.slots.index(slot)]
-        if slot.isdecimal() and int(slot) < len(self.slots):
+        if slot.isascii() and slot.isdecimal() and int(slot) < len(self.slots):
             return [int(slot)]
         raise InputError(
             f"no slot of this file is called {slot!r}: they are {', '.join(self.slots[:3])} … {self.slots[-1]}, "

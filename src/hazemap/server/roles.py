@@ -93,7 +93,7 @@ class TokenRequest:
             if epsilon is not None or campaigns is not None:
                 raise InputError(f"epsilon and campaigns limit analysts; an {role} has no such limits")
             return cls(name, Role(role), days)
-        if not isinstance(epsilon, str) or not re.fullmatch(r"\d{1,9}(\.\d{1,9}|/\d{1,9})?", epsilon):
+        if not isinstance(epsilon, str) or not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9}|/[0-9]{1,9})?", epsilon):
             raise InputError("an analyst's campaigns have a limit: epsilon, such as 2 or 1/2, for all of them together")
         if campaigns is not None and (type(campaigns) is not int or not 1 <= campaigns <= 1_000):
             raise InputError(f"an analyst runs 1 to 1,000 campaigns at a time; found {str(campaigns)!r:.40}")

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from hazemap.cells import Columns
 from hazemap.errors import InputError, TableError
 from hazemap.field_types import check_fields
+from hazemap.number_text import decimals
 
 MERCATOR_LATITUDE = 85.05112877980659
 """Where the square of Web Mercator ends."""
@@ -39,7 +40,7 @@ class Box:
     def parse(cls, text: str) -> "Box":
         """From `west,south,east,north`."""
         try:
-            west, south, east, north = (float(part) for part in text.split(","))
+            west, south, east, north = decimals(text)
         except ValueError:
             raise InputError(f"a box must be four numbers, west,south,east,north; found {text!r}") from None
         return cls(west, south, east, north)
