@@ -100,19 +100,16 @@ def _asked(question: "Question") -> object:
     return question.encoder if isinstance(question, Query) else question.scores
 
 
-CURATOR = "curator"
-
-
 def _as_noisy_as_paid(transcript: "Transcript", paid: "Prices") -> None:
-    """Raise `TranscriptMismatch` for an answer of a curator whose standard error is not what its price buys."""
-    import numpy as np
-
+    """Raise `TranscriptMismatch` for an answer whose standard error is not what its price buys."""
     from hazemap.noisy_queries import Query
+    from hazemap.server.claimed_noise import claimable
 
     for number, (question, answer) in enumerate(transcript, 1):
         if isinstance(question, Query):
-            bought = paid.stddev(question.encoder, question.share)
-            if not np.allclose(answer.stddev, bought, rtol=1e-6, atol=0):
+            errors = claimable(paid, question, answer)
+            if not errors.fits(answer.stddev):
+                bought = float(errors.least.min())
                 raise TranscriptMismatch(
                     f"answer {number} claims a standard error of {float(answer.stddev.min()):.4g} in what it counts, "
                     f"where its price buys one of {bought:.4g}: the file was changed after it was made"
@@ -128,8 +125,7 @@ def _replayed(release: "Release | Statistics") -> None:
     from hazemap.trust.curator import CentralPrices
 
     paid = prices(release.statement) or CentralPrices(release.statement.budget)
-    if release.statement.trust == CURATOR:
-        _as_noisy_as_paid(release.transcript, paid)
+    _as_noisy_as_paid(release.transcript, paid)
     if not isinstance(release, Release):
         release.replay(paid)  # its numbers are made from the answers whenever it is opened
         return

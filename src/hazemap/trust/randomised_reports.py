@@ -21,7 +21,7 @@ from hazemap.privacy.random_stream import Stream
 from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.device_tasks import MOST_LOCAL
 
-_ROUNDING = 0.25  # the variance of rounding a number up or down at random, at most
+ROUNDING = 0.25  # the variance of rounding a number up or down at random, at most
 _STEP = 30  # shares are multiples of 2^−30
 _DEAREST = 64  # a share that is asked for is at most this
 _STEPS_OF_EPSILON = 32
@@ -161,7 +161,7 @@ def debiased(law: Randomiser, sums: Ints, people: int, stream: Stream) -> Answer
     """
     numbers = law.unbiased(sums, people)
     luck = (stream.words(len(numbers)) >> np.uint64(11)) * 2.0**-53
-    variance = law.variance(people, numbers) + _ROUNDING
+    variance = law.variance(people, numbers) + ROUNDING
     constant = variance[:1] if len(variance) and (variance == variance[0]).all() else variance
     whole = np.clip(np.floor(numbers + luck), -MOST, MOST).astype(np.int64)
     return Answer(whole, np.sqrt(constant), law.kurtosis(people), people, law.skewness(people), law.chances)
@@ -169,7 +169,7 @@ def debiased(law: Randomiser, sums: Ints, people: int, stream: Stream) -> Answer
 
 def stddev_of(law: Randomiser, people: int, size: int) -> float:
     """Of each number, where people are spread evenly."""
-    return sqrt(float(law.variance(people, np.array([people / max(size, 1)]))[0]) + _ROUNDING)
+    return sqrt(float(law.variance(people, np.array([people / max(size, 1)]))[0]) + ROUNDING)
 
 
 def least_share(stddev: Callable[[Fraction], float], wanted: float) -> Fraction:
