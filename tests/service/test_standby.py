@@ -1,5 +1,6 @@
 """A server that waits until another one has ended."""
 
+import sqlite3
 import threading
 from functools import partial
 
@@ -7,7 +8,7 @@ import pytest
 
 from hazemap.errors import StoreError
 from hazemap.server.campaign_store import CampaignStore
-from hazemap.service.databases import InUse, database
+from hazemap.service.databases import InUse, Unusable, database
 from hazemap.service.standby import Replaceable, when_free
 
 
@@ -48,3 +49,38 @@ def test_one_that_lost_its_database_notices_without_being_asked(tmp_path, monkey
         assert lost.wait(600)
     assert store.broken
     store.close()
+
+
+def standing_by(*errors):
+    """A server that stands by a database in use, and meets these errors one after the other."""
+    met = iter([InUse("the database"), *errors])
+
+    def opened(_patience: float) -> str:
+        error = next(met, None)
+        if error is None:
+            return "mine"
+        raise error
+
+    return lambda: when_free(opened, lambda: None, again=0)
+
+
+def test_it_says_what_it_waits_for_once_for_each_reason(caplog):
+    away, starting = StoreError("cannot be reached"), StoreError("cannot be reached")
+    starting.__cause__ = OSError("FATAL: the system\n is starting up\x1b[2J" + "!" * 1_000)
+    assert standing_by(away, away, away, starting, starting, away)() == "mine"
+    said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert [each.partition("reached")[2][:31] for each in said] == ["", " (FATAL: the system is starting", ""]
+    assert all(len(each) < 500 and each.isprintable() for each in said)
+
+
+def test_it_gives_up_on_what_no_wait_mends(tmp_path):
+    with pytest.raises(Unusable, match="another program"):
+        standing_by(StoreError("away"), Unusable("it is another program's"))()
+    opened(tmp_path, 0).close()
+    with sqlite3.connect(tmp_path / "server.sqlite") as db:
+        db.execute("UPDATE facts SET value = '999' WHERE name = 'version'")
+    with pytest.raises(Unusable, match="version '999'"):
+        opened(tmp_path, 0)
+    (tmp_path / "server.sqlite").write_bytes(b"no database at all, but long enough to be taken for one" * 100)
+    with pytest.raises(Unusable, match="cannot be opened"):
+        opened(tmp_path, 0)

@@ -47,6 +47,10 @@ class InUse(StoreError):
         super().__init__(f"{what} is in use by another server: a database belongs to one server at a time")
 
 
+class Unusable(StoreError):
+    """A database that no wait makes usable: it is another program's or another version's, is damaged, or refuses."""
+
+
 class Connection(Protocol):
     """The part of DB-API that SQLite and psycopg share. Transactions are begun and ended by SQL."""
 
@@ -128,7 +132,7 @@ class Sqlite:
                 [(application,)] = looked_at.execute("PRAGMA application_id").fetchall()
                 [(tables,)] = looked_at.execute("SELECT count(*) FROM sqlite_master").fetchall()
                 if application != _APPLICATION and (application or tables):
-                    raise StoreError(f"{self.path} is a database, but no hazemap server's: choose another folder")
+                    raise Unusable(f"{self.path} is a database, but no hazemap server's: choose another folder")
                 looked_at.execute(f"PRAGMA application_id = {_APPLICATION}")
             return _Locked(self.connect(), handle)
         except BaseException:

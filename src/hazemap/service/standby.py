@@ -8,17 +8,23 @@ import logging
 from collections.abc import Callable
 from math import inf
 from threading import Event, Thread
-from time import sleep
+from time import monotonic, sleep
 from typing import TypeVar
 
 from hazemap.errors import StoreError
-from hazemap.service.databases import InUse
+from hazemap.service.databases import InUse, Unusable
 from hazemap.service.store import Store, Write
 
 log = logging.getLogger("hazemap.server")
 
 AGAIN = 0.5
 """Seconds between two attempts to reach a database that cannot be reached."""
+
+SAID_AGAIN = 60.0
+"""Seconds after which a server that waits says again for what, where that is the same."""
+
+LONGEST = 300
+"""Letters of what a driver says that are logged."""
 
 BEAT = 2.0
 """Seconds between two writes of a server that another one may replace."""
@@ -32,8 +38,9 @@ def when_free(opened: Callable[[float], Opened], ready: Callable[[], None], agai
     """What `opened` opens, as soon as no other server owns the database; it is told how many seconds to wait for that.
 
     Where another one does, `ready` is called first: what is done while that one serves need not be done after its end.
-    A database that was in use and then cannot be reached is waited for, too: whoever owned it may end with it. One that
-    cannot be opened at first is an error at once (`StoreError`).
+    A database that was in use and then cannot be reached is waited for, too: whoever owned it may end with it; the log
+    says why it cannot be reached. One that cannot be opened at first is an error at once (`StoreError`), and so is one
+    that no wait makes usable (`Unusable`).
 
     >>> when_free(lambda patience: "mine", ready=lambda: None)
     'mine'
@@ -43,10 +50,18 @@ def when_free(opened: Callable[[float], Opened], ready: Callable[[], None], agai
     except InUse:
         log.info("another server owns the database: this one stands by")
     ready()
+    said, at = "", -inf
     while True:
         try:
             return opened(inf)
-        except StoreError:
+        except Unusable:
+            raise
+        except StoreError as error:
+            cause = "".join(filter(str.isprintable, " ".join(str(error.__cause__ or "").split())))
+            reason, now = f"{error}" + f" ({cause[:LONGEST]})" * bool(cause), monotonic()
+            if reason != said or now - at >= SAID_AGAIN:
+                log.warning("still standing by, and trying every %g s: %s", again, reason)
+                said, at = reason, now
             sleep(again)
 
 

@@ -22,7 +22,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from hazemap.errors import StoreError
-from hazemap.service.databases import Connection, Database, Sqlite, database
+from hazemap.service.databases import Connection, Database, Sqlite, Unusable, database
 from hazemap.service.duration_histogram import Histogram
 
 MOST, HEAVIEST = 2_000, 32 << 20
@@ -32,6 +32,10 @@ EMPTIED = 60.0
 """Seconds after which what was deleted or replaced is gone from the journal as well."""
 
 Done = Callable[[StoreError | None], None]
+
+
+PASSING = {"OperationalError", "InterfaceError"}
+"""What DB-API calls errors that lie in how a database runs."""
 
 
 class Contradiction(StoreError):
@@ -102,7 +106,8 @@ class Store:
                 raise
         except self._database.failures as error:
             where = f" {self._database.path}" if isinstance(self._database, Sqlite) else ""
-            raise StoreError(
+            kind = StoreError if _may_pass(error) else Unusable
+            raise kind(
                 f"the database{where} cannot be opened ({type(error).__name__}): see that it is there, whole and yours"
             ) from error
         self._thread = threading.Thread(target=self._write, name="store", daemon=True)
@@ -183,7 +188,7 @@ class Store:
         else:
             db.execute("COMMIT")
         if rows != [(str(schema.version),)]:
-            raise StoreError(
+            raise Unusable(
                 f"the server's database has version {rows[0][0] if rows else 'none'!r:.20}; this hazemap reads "
                 f"versions 1 to {schema.version}: start the hazemap that wrote it, or use another database"
             )
@@ -270,6 +275,11 @@ class Store:
 
 def _begin(db: Connection) -> None:
     db.execute("BEGIN")
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether what a driver raised may be otherwise later: DB-API has errors of operation, and others for good."""
+    return isinstance(error, OSError) or bool(PASSING & {kind.__name__ for kind in type(error).__mro__})
 
 
 def _settle(future: "asyncio.Future[None]", error: StoreError | None) -> None:
