@@ -32,10 +32,12 @@ RACES = 1_000
 KILLS = 200
 PRICE = PureDP("1/7")
 BYTES = b"a whole file" * 1_000
+PATIENCE = 600.0
+"""Seconds that racers wait for the ledger: nobody is served in turn, and a disk may be slow."""
 
 
 def _racer(path: Path, start, results) -> None:
-    ledger = Ledger(path)
+    ledger = Ledger(path, PATIENCE)
     won = []
     for race in range(RACES):
         start.wait()
@@ -67,7 +69,7 @@ VALUES = Unit.person("user", "text", model="values-only")
 
 
 def _one_of_two_models(path: Path, unit: Unit, start, results) -> None:
-    ledger, won = Ledger(path), 0
+    ledger, won = Ledger(path, PATIENCE), 0
     for race in range(RACES // 10):
         start.wait()
         try:
@@ -97,7 +99,7 @@ def test_of_a_charge_of_each_model_that_race_for_the_last_of_the_values_one_gets
 
 
 def _payer(path: Path, start, results) -> None:
-    ledger = Ledger(path)
+    ledger = Ledger(path, PATIENCE)
     start.wait()
     paid = 0
     for _ in range(50):
