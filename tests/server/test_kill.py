@@ -157,7 +157,8 @@ def killed_servers(scene: Scene, ordered: Campaign, chance: Random, seconds: flo
     """Run a campaign that takes so many `seconds` when it is left alone, under fire: where each kill met it.
 
     The first one comes when the campaign is ordered, two when everything is answered. Of the others each fourth comes
-    while the server starts and reads its store; before the rest it has some time to get on.
+    while the server starts and reads its store; before the rest it has some time to get on, and
+    more of it the more kills there were: the machine may have more to do by then.
     """
 
     def kill() -> None:
@@ -175,11 +176,13 @@ def killed_servers(scene: Scene, ordered: Campaign, chance: Random, seconds: flo
     while len(met) < most and last:
         if chance.random() < 0.25:
             time.sleep(chance.uniform(0, seconds / 10))
-        elif (how_far := scene.how_far(ordered.name, chance.uniform(0, seconds / 2))) != "running":
-            if how_far == "done":
+        else:
+            longest = seconds / 2 * (1 + len(met) / 10)
+            if (how_far := scene.how_far(ordered.name, chance.uniform(0, longest))) == "done":
                 break
-            time.sleep(chance.uniform(0, 0.04))
-            last -= 1
+            if how_far == "answered":
+                time.sleep(chance.uniform(0, 0.04))
+                last -= 1
         kill()
         assert len(met) < 60, f"the campaign does not get on: {met}"
     return [each for each in met if each != (0, "done")]

@@ -120,8 +120,8 @@ def test_whoever_serves_is_killed_and_campaigns_end_as_if_nothing_had_been(tmp_p
         scene.order(campaign("unkilled"))
         ends.append(scene.end(campaign("unkilled")))
         alone = time.monotonic() - begun
-        for number in range(4):
-            scene.order(ordered := campaign(f"killed{number}"))
+        while kills < 8 or len(ends) < 5:  # a machine that has less to do by now ends campaigns before they are hit
+            scene.order(ordered := campaign(f"killed{len(ends)}"))
             for _ in range(4):
                 if scene.how_far(ordered.name, chance.uniform(0, alone / 2)) == "done":
                     break
@@ -129,7 +129,6 @@ def test_whoever_serves_is_killed_and_campaigns_end_as_if_nothing_had_been(tmp_p
                 scene.server.start()
                 kills += 1
             ends.append(scene.end(ordered))
-    assert kills >= 8
     for each in ends:
         each.is_right()
         each.is_as_if_nothing_had_been()

@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from itertools import count
 from pathlib import Path
 from random import Random
 
@@ -289,19 +290,23 @@ def test_devices_that_are_killed_until_a_round_fails_come_back_and_pay_once(pare
     deadlines = Deadlines(keys=60, picks=60, shares=60, masked=20, assent=20, unmask=20)
     with StudyScene(parent, tmp_path, deadlines=deadlines) as scene:
         scene.begin()
-        scene.ask(asked := recipe("one"))
-        until = time.monotonic() + 600
-        while scene.instant(1) in ("order", "unpaid", "paid", "keys", "picks", "shares"):
-            assert time.monotonic() < until
-        scene.crowd.kill()
-        while scene.state(1) == "running":
-            assert time.monotonic() < until
-            time.sleep(0.05)
-        assert scene.state(1) == "failed"
-        sessions = rows(scene.server.folder / "server.sqlite", "SELECT session FROM shards ORDER BY session")
-        scene.crowd.start()
-        scene.gathered()
-        scene.ask(asked)
-        scene.ends(asked, 1)
+        for number in count(1):
+            scene.ask(asked := recipe(f"r{number}"))
+            until = time.monotonic() + 600
+            while scene.instant(number) in ("order", "unpaid", "paid", "keys", "picks", "shares"):
+                assert time.monotonic() < until
+            scene.crowd.kill()
+            while scene.state(number) == "running":
+                assert time.monotonic() < until
+                time.sleep(0.05)
+            sessions = rows(scene.server.folder / "server.sqlite", "SELECT session FROM shards ORDER BY session")
+            failed = scene.state(number) == "failed"  # or everybody was killed when all was said
+            scene.crowd.start()
+            scene.gathered()
+            if failed:
+                scene.ask(asked)
+            scene.ends(asked, number)
+            if failed:
+                break
         assert rows(scene.server.folder / "server.sqlite", "SELECT session FROM shards ORDER BY session") == sessions
     scene.is_right()
