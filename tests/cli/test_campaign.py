@@ -21,7 +21,7 @@ from .serving import Process
 
 BERLIN = Box(13.2, 52.4, 13.6, 52.6)
 BOX = "--box=13.2,52.4,13.6,52.6"
-ORDER = ("--name", "berlin", "--purpose", "a test", "--epsilon", "10", "--stage", "30", "--wait", "20")
+ORDER = ("--name", "berlin", "--purpose", "a test", "--epsilon", "10", "--stage", "600", "--wait", "600")
 
 
 class Devices(threading.Thread):

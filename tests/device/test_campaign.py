@@ -40,6 +40,7 @@ TREE = Quadtree.around(Box(13.2, 52.4, 13.6, 52.6), 5)
 SERVER = "http://127.0.0.1:8470"
 TOKEN = "token of the tests"
 POLICY = Policy(campaign=Fraction(2_000), period=Fraction(2_000), people=20, survivors=14, finest=0)
+OPEN = "SELECT count(*) FROM sessions WHERE sealed IS NOT NULL"
 QUICK = Pace(busy=100_000, idle=100_000, least=0.1, most=0.3, calm=0.1)
 
 
@@ -106,7 +107,8 @@ def played(folder, store, ordered, running=None, seconds=600):
                 async with asyncio.timeout(seconds):
                     while coordinator.status(ordered.name)["state"] == "running":
                         await asyncio.sleep(0.05)
-                await asyncio.sleep(0.3)  # for the devices' last notes
+                    while running is None and store.read(OPEN) != [(0,)]:  # until devices have noted the end
+                        await asyncio.sleep(0.05)
                 status = coordinator.status(ordered.name)
                 work.cancel()
                 await asyncio.gather(work, return_exceptions=True)
@@ -152,7 +154,7 @@ def test_every_round_is_charged_to_those_who_answered_it(tmp_path, store):
 def test_devices_that_fall_silent_do_not_stop_the_others(tmp_path, store):
     running = DeviceProcess(store, replace(POLICY, modes=("semi-honest",)), drop=Fraction(1, 10))
     cohort = replace(campaign().cohort, dropout=Fraction(13, 30), mode=Mode.SEMI_HONEST)  # malicious: more people
-    ordered = campaign(deadlines=Deadlines.all(15), cohort=cohort)
+    ordered = campaign(deadlines=Deadlines.all(600, quiet=15), cohort=cohort)
     # More than 13 of 30 fall silent with probability below 1e-6
     status, release = played(tmp_path, store, ordered, running)
     assert status["state"] == "done", status["reason"]

@@ -2,7 +2,9 @@
 
 import json
 import subprocess
+import time
 from collections import Counter
+from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
@@ -26,6 +28,15 @@ from hazemap.trust.report_carriers import ByTwoServers
 PEOPLE = 40
 TREE = Quadtree.around(Box(13.2, 52.4, 13.6, 52.6), 5)
 HERE = (13.25, 52.42)
+
+
+def _is_up(device, lock):
+    """Wait until its file is locked by it, from when on it ends well when it is told to, or until it has ended."""
+    while device.poll() is None:
+        with suppress(FileNotFoundError):
+            if lock.read_text() == str(device.pid):
+                return
+        time.sleep(0.01)
 
 
 def test_the_vectors_of_reports_are_what_the_code_says_today():
@@ -77,6 +88,7 @@ def test_a_typescript_device_reports_to_two_servers_and_counts_once_after_it_was
         last = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
         try:
             status = scene.ended("berlin")
+            _is_up(last, tmp_path / "device.json.lock")
         finally:
             last.terminate()  # it may have ended itself, unless it was killed when all was done
             said, after = last.communicate(timeout=600)[1], last.returncode

@@ -133,8 +133,8 @@ from hazemap.execution import run as slow
 read = slow.opened
 
 def opened(spec, source, key, memory_limit, say, **more):
-    for part in range(1_000):
-        say("reading rows", part / 1_000)
+    for part in range(10_000):  # until it is stopped
+        say("reading rows", part / 10_000)
         time.sleep(0.1)
     return read(spec, source, key, memory_limit, say, **more)
 

@@ -73,7 +73,7 @@ def test_sixty_devices_answer_a_recipe_over_two_servers_and_each_pays_once(tmp_p
     ):
         typists(store, texts)
         carrier, rules = ByTwoServers(leader, helper, LEAST), replace(RULES, aggregators=(leader, helper))
-        order = study(cohort=COHORT, reports=3, wait=600.0, deadlines=Deadlines.all(600, quiet=20.0), carrier=carrier)
+        order = study(cohort=COHORT, reports=3, wait=600.0, deadlines=Deadlines.all(600), carrier=carrier)
         with devices(store, server, rules):
             assert http.post("/v1/policies", content=SIGNED.to_json().encode()).status_code == 201
             stranger = replace(order, name="strange", carrier=ByTwoServers(leader, "http://127.0.0.1:1/", LEAST))

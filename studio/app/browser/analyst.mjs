@@ -25,7 +25,7 @@ for (const [label, text] of [["Name of the study", "spring"], ["Analysis", "keyb
 await tabTo(page, page.locator("summary").first());
 await page.keyboard.press("Enter");
 for (const [label, text] of [["Part that may drop out", "0.25"], ["Part that may work with the server", "0"],
-  ["For each stage", "20"], ["A round waits for people", "60"]]) {
+  ["For each stage", "600"], ["A round waits for people", "600"]]) {
   await write(page, label, text);
 }
 await press(page, "See what it costs");

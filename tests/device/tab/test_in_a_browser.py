@@ -127,7 +127,7 @@ def mapped(server):
     people = OURS + len(THEIRS)
     cohort = Cohort(people, people, Fraction(1, 10), Fraction(1, 10), Sampling.ONE, Mode.MALICIOUS)
     # At ε = 1000 noise is 0 but for a probability of e^−1000 a cell and share: the counts are the truth.
-    deadlines = Deadlines.all(600, quiet=20)
+    deadlines = Deadlines.all(600, quiet=60)
     budget, method = PureDP(1_000), Flat(TREE, 2)
     ordered = Campaign("tabs", "a test", "town", method, budget, cohort=cohort, deadlines=deadlines, wait=600)
     assert server.answered("/v1/campaigns", dumps(ordered).encode()).status_code == 201
