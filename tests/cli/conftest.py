@@ -12,7 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.ports import free_port
 
+from hazemap.cli import demo_processes, demo_recipes, demo_two_servers
 from hazemap.cli.main import main
 
 BOX = "--box=13.2,52.4,13.6,52.6"
@@ -43,6 +45,14 @@ def hazemap(home, tmp_path, monkeypatch, capsys) -> Hazemap:
         return Outcome(code, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture
+def unhurried(monkeypatch) -> None:
+    """Demonstrations whose processes may take minutes to come, at ports that no other test is given."""
+    monkeypatch.setattr(demo_processes, "PATIENCE", 1_200.0)
+    for each in (demo_recipes, demo_two_servers):
+        monkeypatch.setattr(each, "free_port", free_port)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from hazemap.recipes.recipe_log_format import checked
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("unhurried")
 def test_the_demo_ends_with_words_budgets_and_a_log_and_leaves_the_ledger_alone(hazemap, tmp_path, home):
     done = hazemap("demo-recipes", "--people", "500", "--folder", "recipes", "--json")
     assert done.code == 0, done.err

@@ -9,6 +9,7 @@ from hazemap.releases import Release
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
+@pytest.mark.usefixtures("unhurried")
 def test_the_demo_ends_with_a_map_by_two_servers_and_leaves_the_ledger_alone(hazemap, tmp_path, home):
     options = ("--people", "200", "--processes", "1", "--drop", "0", "--folder", "two", "--json")
     done = hazemap("demo-two-servers", *options)

@@ -101,7 +101,7 @@ def demo_two_servers(
             name=NAME,
             purpose=PURPOSE,
             cohort=Cohort(people, min(people, 1_000), Fraction(1, 5), Fraction(1, 10), Sampling.ONE),
-            deadlines=Deadlines.all(150.0, quiet=5.0),
+            deadlines=Deadlines.all(150.0, quiet=5.0 if drop else None),
             carrier=carrier,
         )
         begin(line, campaign, as_json, server, token, quiet=as_json)
