@@ -228,11 +228,13 @@ def test_times_and_marks_of_csv_are_read_by_the_same_rule(tmp_path):
     assert table.votes(WORLD, AtMostRows(1)).weights.sum() == 2
 
 
-def test_undeclared_decimal_signs_are_either_unless_commas_divide(tmp_path):
+def test_undeclared_decimal_signs_are_either_where_semicolons_divide(tmp_path):
     (tmp_path / "excel.csv").write_bytes("\ufeffuser;lon;lat\na;13,5;2,5\nb;1.5;2.5\nc;1.234,5;2\nd;1,2,3;2\n".encode())
     assert open_table(tmp_path / "excel.csv").votes(WORLD, AtMostRows(1)).weights.sum() == 2
     (tmp_path / "plain.csv").write_text('user,lon,lat\na,"13,5","2,5"\nb,1.5,2.5\n')
     assert open_table(tmp_path / "plain.csv").votes(WORLD, AtMostRows(1)).weights.sum() == 1
+    (tmp_path / "thousands.tsv").write_text("user\tlon\tlat\na\t1,013\t2\nb\t1.5\t2.5\n")
+    assert open_table(tmp_path / "thousands.tsv").votes(WORLD, AtMostRows(1)).weights.sum() == 1
     texts = ["1,5", "1.5", "0,1234567890123456789012", "0.1234567890123456789012", "1.2,3", ","]
     assert numbers_of(texts, ".,").tolist()[:4] == [1.5, 1.5, *[0.1234567890123456789012] * 2]
     assert np.isnan(numbers_of(texts, ".,")[4:]).all()

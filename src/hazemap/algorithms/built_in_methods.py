@@ -91,7 +91,7 @@ BUILT_IN: dict[str, NamedMethod] = {
             "auto",
             Adaptive,
             cells=EVERYWHERE,
-            what="small cells where many people are: decides with 8 or 30 % of the budget and counts with the rest",
+            what="small cells where many people are: decides with 11 or 30 % of the budget and counts with the rest",
             paper="ours; after " + BAGDASARYAN,
             settings=(
                 Setting("first", "first_cells", "cells of the first grid, if people are many", 1, 1 << 16),

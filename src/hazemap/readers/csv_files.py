@@ -38,7 +38,7 @@ class CsvHeader:
 
     def decimal(self, dialect: CsvDialect) -> str:
         """The sign before the fraction of a number, or both that are possible: see `CsvDialect`."""
-        return dialect.decimal or ("." if self.delimiter == "," else ".,")
+        return dialect.decimal or (".," if self.delimiter == ";" else ".")
 
     def places(self, columns: Sequence[str]) -> NDArray[np.int64]:
         """For each column of the file its place among `columns`, or -1."""
