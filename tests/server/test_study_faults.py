@@ -167,8 +167,8 @@ def test_a_round_that_cannot_be_read_does_not_keep_the_server_from_starting(tmp_
     async def play(town):
         await begun(town)
         await town.study(study(name="autumn"))
-        await town.ask(recipe("one"))
-        await town.ask(recipe("two"), "autumn")
+        assert (await town.ask(recipe("one"))).status_code == 201
+        assert (await town.ask(recipe("two"), "autumn")).status_code == 201
         town.store.write_now(Write("UPDATE recipes SET text = '{}' WHERE digest = ?", (recipe("one").digest,)))
         await town.kill()
         await town._start()

@@ -70,7 +70,7 @@ class Adaptive:
 
     `most_numbers` limits how many numbers are asked for in all rounds together: what each device sends. Then a round
     asks at most about a third of what the next one may, and cells are fuller where they must be. Nobody is counted
-    first.
+    first, and as nobody looks a second time, no round is left out.
 
     With a `descent`, a round cuts by at most so many levels, and only cells that the round before made: a walk down
     the tree, as two servers can do it with one report of each person (`for_one_report`).
@@ -248,7 +248,8 @@ class Adaptive:
             elif len(shares) == 2 and len(self.deciding) > 1:
                 rest = sum(shares, Fraction(0))
                 finest = prices.stddev(Counts(cells, self.bounding), rest) / self.bounding.unit
-                even = looks_even(asked, cells, finest, self.even)
+                looks = self.second_look is None or self.most_numbers is None
+                even = looks and looks_even(asked, cells, finest, self.even)
                 looking = even and self.second_look is not None
                 if looking:
                     shares = self._looking(shares)
@@ -325,8 +326,7 @@ class Adaptive:
         """How many numbers may be asked for; `InputError` if the first cells alone, never cut, would be more."""
         if self.most_numbers is None:
             return inf
-        looks = int(self.second_look is not None and self.even is not None and len(self.deciding) > 1)
-        least = first.size * (len(self.deciding) + looks + 1 + len(self.coarser))
+        least = first.size * (len(self.deciding) + 1 + len(self.coarser))
         if least > self.most_numbers:
             raise InputError(
                 f"a device may be asked for {self.most_numbers} numbers, but {first.size} first cells need {least} in "

@@ -25,8 +25,8 @@ class CsvDialect:
     r"""What separates fields, the encoding, the decimal sign, and whether a quoted field may hold a newline.
 
     Without a `delimiter` it is the one of comma, semicolon, tab and vertical bar that divides the header line into most
-    columns. Without a `decimal` a number has a decimal point or, where semicolons divide, as Excel does where commas are
-    decimal, a decimal comma: each for itself, so that 13.5 and 13,5 are the same, and 1.013,5 is none. Everything else
+    columns. Without a `decimal` a number has a decimal point or, where semicolons divide (Excel where commas are
+    decimal), a decimal comma: each for itself, so that 13.5 and 13,5 are the same, and 1.013,5 is none. Everything else
     is as declared, so that how a line is read depends on that line, the header and this alone.
     With `multiline` a record may go on over several lines inside quotes; then this holds for well-formed records
     of up to 2²⁰ bytes only.
