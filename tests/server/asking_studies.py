@@ -126,7 +126,9 @@ class StudyTown(Town):
         return await self.http.post(f"/v1/studies/{name}/rounds", headers=as_, content=dumps(asked).encode())
 
     async def round(self, number, name="spring"):
-        return (await self.http.get(f"/v1/studies/{name}/rounds/{number}", headers=AS_OPERATOR)).json()
+        found = await self.http.get(f"/v1/studies/{name}/rounds/{number}", headers=AS_OPERATOR)
+        assert found.status_code == 200, found.text
+        return found.json()
 
     async def answered(self, number, name="spring", until=lambda _: False):
         """Let every device ask again and again until the round is over."""
