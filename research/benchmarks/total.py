@@ -1,4 +1,4 @@
-"""What a share of the budget for the total buys, and what it costs the map: always 9.5 %, and as the default method has it.
+"""What a share of the budget for the total buys, and what it costs the map: always 9.5 %, and as the default has it.
 
     python -m research.benchmarks.total [MAP,MAP… [EPSILON,EPSILON… [RUNS]]]
 

@@ -148,6 +148,9 @@ BUILT_IN: dict[str, NamedMethod] = {
                     least=SMALL,
                     most=Fraction(9, 10),
                 ),
+                _part_or_none(
+                    "look", "second_look", "share that looks again at maps that look even", SMALL, Fraction(1, 2)
+                ),
                 Setting("numbers", "most_numbers", "numbers that are asked for in all rounds, at most", 1, MANY),
             ),
         ),
