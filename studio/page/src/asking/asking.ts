@@ -189,9 +189,9 @@ export class Asking {
 /** What an estimate says, in English: `2,858 ± 31 people (95 % interval 2,796 … 2,919)`. */
 export function sentence(found: Estimate): string {
   const digits = found.stddev > 0 && found.stddev < Infinity ? Math.max(0, 1 - Math.floor(Math.log10(found.stddev))) : 0;
-  // As Python rounds: halves to even.
-  const format = new Intl.NumberFormat("en-US",
-    { minimumFractionDigits: digits, maximumFractionDigits: digits, roundingMode: "halfEven" } as Intl.NumberFormatOptions);
+  // As Python rounds: halves to even, and to 0, never to −0.
+  const rounded = { minimumFractionDigits: digits, maximumFractionDigits: digits, roundingMode: "halfEven", signDisplay: "negative" };
+  const format = new Intl.NumberFormat("en-US", rounded as Intl.NumberFormatOptions);
   const text = (number: number) => format.format(number);
   const sure = inSixDigits(100 * found.confidence);
   return `${text(found.value)} ± ${text(found.stddev)} ${found.counted}` +
