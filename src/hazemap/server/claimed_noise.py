@@ -42,14 +42,18 @@ def claimable(prices: Prices, question: Query, answer: Answer) -> ClaimableError
         return _both(one * sqrt(fewest / max(honest)), one * sqrt(fewest / min(honest)))
     if isinstance(prices, ShufflePrices) and people is not None:
         one = noise_for(prices.budget.part(share), encoder.sensitivity).stddev
-        return _both(*(one * sqrt(max(people, prices.batch.minimum) / prices.batch.honest),) * 2)
+        return _only(one * sqrt(max(people, prices.batch.minimum) / prices.batch.honest))
     if isinstance(prices, ReportPrices | ShuffledReportPrices) and people is not None:
         law = prices.law(share) if isinstance(prices, ShuffledReportPrices) else prices.law(share, encoder.size)
         sums = answer.sums.astype(np.float64)
         # the variance may depend on the count, of which the answer has a whole number beside it
         variances = np.stack([law.variance(people, sums + step) for step in (-1.0, 0.0, 1.0)]) + ROUNDING
         return ClaimableErrors(np.sqrt(variances.min(axis=0)), np.sqrt(variances.max(axis=0)))
-    return _both(*(prices.stddev(encoder, share),) * 2)
+    return _only(prices.stddev(encoder, share))
+
+
+def _only(stddev: float) -> ClaimableErrors:
+    return _both(stddev, stddev)
 
 
 def _both(least: float, largest: float) -> ClaimableErrors:
