@@ -65,7 +65,7 @@ def stated(
         public=(*declared, *filter(None, public), *disclosure.public),
         charged=tuple(words.get(each, each.value) for each in disclosure.learned),
         method=promise.method,
-        created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        created=f"{datetime.now(UTC):%Y-%m-%d}",
         version=__version__,
         circumstances=circumstances,
         learned=tuple(each.name.lower() for each in disclosure.learned),

@@ -457,7 +457,7 @@ def test_one_journal_that_cannot_be_read_hides_no_other(visits, ledger, goal, mo
     assert Release.open(goal.with_name("second.parquet")).statement.budget == PureDP(1)
 
 
-def test_a_file_of_the_same_second_is_not_taken_for_ones_own(visits, ledger, goal, monkeypatch):
+def test_a_file_of_the_same_day_is_not_taken_for_ones_own(visits, ledger, goal, monkeypatch):
     with monkeypatch.context() as patched:
         dies(patched, Release, "save")
         killed(visits, ledger, goal)

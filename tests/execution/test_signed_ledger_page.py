@@ -42,7 +42,7 @@ def ledger(tmp_path: Path) -> Ledger:
         public=(),
         charged=(),
         method="flat grid",
-        created="2026-01-02T03:04:05Z",
+        created="2026-01-02",
         version="0.1.0",
     )
     book.released(1, told, "/home/ann/secret folder/map.parquet")

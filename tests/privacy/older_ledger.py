@@ -40,7 +40,7 @@ def statement(dataset: str, budget: Budget, unit: str) -> str:
         public=(),
         charged=(),
         method="flat grid",
-        created="2026-01-02T03:04:05Z",
+        created="2026-01-02",
         version="0.1.0",
     )
     return json.dumps(made.to_json())

@@ -41,7 +41,7 @@ def statement(dataset: str = "nyc", budget: Budget | None = None) -> Statement:
         public=("the box",),
         charged=("the counts",),
         method="flat grid",
-        created="2026-01-02T03:04:05Z",
+        created="2026-01-02",
         version="0.1.0",
     )
 

@@ -141,7 +141,7 @@ def _statement() -> Statement:
         public=(),
         charged=(),
         method="flat grid",
-        created="2026-01-02T03:04:05Z",
+        created="2026-01-02",
         version="0.1.0",
     )
 

@@ -147,7 +147,7 @@ def test_a_statement_about_others_than_those_who_paid_is_not_noted(ledger: Ledge
     charge = ledger.charge("nyc", PureDP(1), "a map", USERS)
     about = (A_PERSON, AtMostRows(1)) if other != ROW else (A_ROW, RowIsPerson())
     words = ("nyc", about[0], "one added or removed", PureDP(1), about[1], "curator", (), "discrete Laplace", (), ())
-    stated = Statement(*words, "flat", "2026-01-02T03:04:05Z", "0.1.0", StatementFacts(other))
+    stated = Statement(*words, "flat", "2026-01-02", "0.1.0", StatementFacts(other))
     with pytest.raises(LedgerError, match=r"the statement is about .*, but charge 1 paid for a person: all rows of"):
         ledger.released(charge.id, stated, None)
     assert not ledger.history()[0].released
@@ -385,7 +385,7 @@ def test_charges_for_questions_asked_once_more_are_noted_with_the_first_and_no_o
         (),
         (),
     )
-    ledger.released(2, Statement(*words, "flat", "2026-01-02T03:04:05Z", "0.1.0"), file, again=[3, 4, 9])
+    ledger.released(2, Statement(*words, "flat", "2026-01-02", "0.1.0"), file, again=[3, 4, 9])
     found = [(record.released, record.file, record.statement is None) for record in ledger.history()]
     assert found == [(at in (1, 3), file if at in (1, 3) else None, at != 1) for at in range(5)]
     assert [record.run for record in ledger.history("oslo")] == ["of oslo"]

@@ -35,7 +35,7 @@ NYC = Statement(
     public=("the box", "ε", "the method"),
     charged=("the counts",),
     method="adaptive tree",
-    created="2026-01-02T03:04:05Z",
+    created="2026-01-02",
     version="0.1.0",
 )
 
@@ -52,7 +52,7 @@ OLD = """{
  "public": ["the box", "ε", "the method"],
  "charged": ["the counts"],
  "method": "adaptive tree",
- "created": "2026-01-02T03:04:05Z",
+ "created": "2026-01-02",
  "version": "0.1.0",
  "implies": [{"epsilon": "2611/500", "delta": "1/1000000"}, {"epsilon": "259/40", "delta": "1/1000000000"}]
 }"""
@@ -143,7 +143,7 @@ def test_the_text_says_everything() -> None:
         *NYC.public,
         "Charged     nothing",
         "adaptive tree",
-        "2026-01-02T03:04:05Z, by hazemap 0.1.0",
+        "2026-01-02, by hazemap 0.1.0",
     ):
         assert part in text
 
@@ -163,9 +163,9 @@ def test_a_statement_cannot_promise_people_where_rows_are_bounded() -> None:
         replace(NYC, bounding=RowIsPerson())
 
 
-@pytest.mark.parametrize("created", ["", "yesterday", "2026-01-02T03:04:05", "2026-01-02T03:04:05+02:00"])
-def test_a_statement_is_dated_in_utc(created: str) -> None:
-    with pytest.raises(InputError, match="dated in UTC"):
+@pytest.mark.parametrize("created", ["", "yesterday", "20260102", "2026-01-02T03:04:05Z", "2026-02-30"])
+def test_a_statement_is_dated_by_its_day(created: str) -> None:
+    with pytest.raises(InputError, match="by its day in UTC"):
         replace(NYC, created=created)
 
 

@@ -51,7 +51,7 @@ def statement(price: Budget, dataset: str = "nyc") -> Statement:
         public=(),
         charged=(),
         method="flat grid",
-        created="2026-01-02T03:04:05Z",
+        created="2026-01-02",
         version="0.1.0",
     )
 

@@ -34,7 +34,7 @@ STATEMENT = Statement(
     public=("box",),
     charged=("counts",),
     method="flat",
-    created="2026-01-02T03:04:05Z",
+    created="2026-01-02",
     version="0.1.0",
 )
 STDDEV, KURTOSIS = 1.4, 3.0

@@ -146,9 +146,18 @@ def test_a_plane_is_in_no_catalogue_of_the_earth(make):
             record(plane, ALONE)
 
 
-def test_odd_names_of_data_sets_still_name_an_item():
-    assert identifier("../../etc", "2026-01-02T03:04:05Z") == "etc-20260102T030405Z"
-    assert identifier("東京", "2026-01-02T03:04:05Z") == "release-20260102T030405Z"
+def called(release, name):
+    return replace(release, statement=replace(release.statement, dataset=name))
+
+
+def test_odd_names_of_data_sets_still_name_an_item(release):
+    for name, start in (("../../etc", "etc-20260102-"), ("東京", "release-20260102-")):
+        assert re.fullmatch(start + "[0-9a-f]{8}", identifier(called(release, name)))
+
+
+def test_two_releases_of_a_day_have_two_names(make):
+    one, other = (make(Leaves.at_level(Quadtree.world(2), level)) for level in (1, 2))
+    assert identifier(one) == identifier(one) != identifier(other)
 
 
 def test_every_column_has_a_meaning(any_release):

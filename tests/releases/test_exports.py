@@ -1,6 +1,7 @@
 """Every export opens again in the tools it is for, with the right totals and the statement."""
 
 import json
+import re
 import resource
 import signal
 
@@ -10,8 +11,12 @@ import pytest
 import shapely
 
 from hazemap.cells import Leaves
+from hazemap.draw import save
 from hazemap.errors import FileError
 from hazemap.releases import Release
+from hazemap.releases.gis.catalogue_facts import Publication
+from hazemap.releases.gis.dcat_dataset import dcat_dataset
+from hazemap.releases.gis.stac_item import stac_item
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 
@@ -57,6 +62,21 @@ def test_geopackage_carries_the_statement_in_its_metadata(release, tmp_path):
 def test_flatgeobuf_carries_the_line(release, tmp_path):
     release.export(tmp_path / "map.fgb")
     assert release.statement.line() in str(pyogrio.read_info(tmp_path / "map.fgb")["layer_metadata"])
+
+
+def test_no_file_says_when_it_was_made_but_by_its_day(release, tmp_path):
+    """The time of a file is when a run ended; the second in which it began would say how long it took."""
+    release.save(tmp_path / "map.parquet")
+    for suffix in ("geojson", "gpkg", "fgb", "pmtiles", "csv", "tif", "qml", "sld"):
+        release.export(tmp_path / f"map.{suffix}")
+    for suffix in ("png", "svg", "pdf"):
+        save(release.plot(width=5, base=False), tmp_path / f"map.{suffix}")
+    (tmp_path / "map.html").write_text(release.to_html())
+    (tmp_path / "map.json").write_text(
+        json.dumps([record(release, Publication("./map.parquet")) for record in (stac_item, dcat_dataset)])
+    )
+    time = re.compile(rb"(?:20\d\d-\d\d-\d\d[T ]|20\d{6}T|D:20\d{6}|tIME)(?!00:00:00)")
+    assert {p.name: found for p in tmp_path.iterdir() if (found := time.findall(p.read_bytes()))} == {}
 
 
 @pytest.mark.parametrize("kind", ["release", "hexagon_release", "nested_release"])

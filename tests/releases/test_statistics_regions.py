@@ -43,7 +43,7 @@ STATEMENT = Statement(
     public=(),
     charged=(),
     method="values",
-    created="2026-01-02T03:04:05Z",
+    created="2026-01-02",
     version="0.1.0",
 )
 LAWS = {"Laplace": 3.0, "Gaussian": 0.0}

@@ -55,7 +55,7 @@ def made() -> Statistics:
         public=("the box",),
         charged=("every number",),
         method="values",
-        created="2026-01-02T03:04:05Z",
+        created="2026-01-02",
         version="0.1.0",
     )
     return Statistics(done.value, "speed", (0.1, 0.5), statement, method, done.transcript)

@@ -79,7 +79,7 @@ def execute(
         account.check(spec.budget)  # now that it is known by which column people are told apart
         noise = stream or Stream.from_os()
         algorithm, trust = asked_of(spec, only, table, noise)
-        made_now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", __version__
+        made_now = f"{datetime.now(UTC):%Y-%m-%d}", __version__
         randomness = Randomness.TEST_STREAM if noise.is_fixed else Randomness.SYSTEM
         publication = Publication(spec, algorithm, account.dataset, account.unit, *made_now, randomness).absolute
         first = next(algorithm.rounds(trust.prices(spec.budget)))

@@ -64,7 +64,7 @@ def _charge(record: LedgerCharge, rho: str) -> dict[str, Any]:
     charge, occasion = record.charge, record.occasion
     return {
         "charge": charge.id,
-        "time": charge.time,
+        "day": charge.time[:10],  # a second would say how long the run took whose file bears its end
         "who": record.who,
         "model": charge.model,
         "unit": charge.unit and charge.unit.to_json(),
@@ -78,7 +78,7 @@ def _charge(record: LedgerCharge, rho: str) -> dict[str, Any]:
     }
 
 
-KEPT = ("charge", "time", "who", "model", "unit", "price", "rho", "what", "period")
+KEPT = ("charge", "day", "who", "model", "unit", "price", "rho", "what", "period")
 """What of a charge never changes; what it was spent on is noted later, and a statement may be forgotten."""
 
 

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from datetime import datetime, timedelta
+from datetime import date
 from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
@@ -56,7 +56,8 @@ class Statement:
       be believed about them.
     * `noise`: its law, "discrete Laplace".
     * `public`: what was declared, or chosen without looking; `charged`: what was learned at a price.
-    * `created`: UTC, ISO 8601; `version`: hazemap's.
+    * `created`: the day in UTC, ISO 8601 (beside a file's own time, a second would say how long the run took);
+      `version`: hazemap's.
     * for machines: the `circumstances`, typed, and what was `learned` (names of `disclosure.Learned`). Version 1 of the
       JSON, in older files and ledgers, has neither.
 
@@ -65,7 +66,7 @@ class Statement:
     >>> statement = Statement(
     ...     "nyc", A_PERSON, "one person added or removed", PureDP(1), AtMostRows(1), "curator",
     ...     ("the curator sees the table",), "discrete Laplace", ("box", "method"), ("counts",),
-    ...     "adaptive", "2026-01-02T03:04:05Z", "0.1.0",
+    ...     "adaptive", "2026-01-02", "0.1.0",
     ... )
     >>> statement.line()[:63]
     'Differentially private per person: ε = 1 (pure), one row a pers'
@@ -96,11 +97,11 @@ class Statement:
                 f"its unit is {A_ROW!r}; bound the rows of each person to protect people"
             )
         try:
-            utc = datetime.fromisoformat(self.created).utcoffset() == timedelta(0)
+            dated = date.fromisoformat(self.created).isoformat() == self.created
         except ValueError:
-            utc = False
-        if not utc:
-            raise InputError(f"a statement is dated in UTC, like 2026-01-02T03:04:05Z, not {self.created!r}")
+            dated = False
+        if not dated:
+            raise InputError(f"a statement is dated by its day in UTC, like 2026-01-02, not {self.created!r}")
 
     @property
     def implied(self) -> tuple[tuple[Fraction, Fraction], ...]:

@@ -70,7 +70,7 @@ def _geopackage(release: "BaseRelease", path: Path) -> None:
     metadata = {"statement": json.dumps(statement.to_json(), ensure_ascii=False)}
     made = _vectors(release, path, "GPKG", DESCRIPTION=statement.line(), layer_metadata=metadata)
     styles = _styles(release)
-    write_whole(path, with_styles(made, LAYER, styles, statement.line(), statement.created) if styles else made)
+    write_whole(path, with_styles(made, LAYER, styles, statement.line(), statement.created))
 
 
 def _flatgeobuf(release: "BaseRelease", path: Path) -> None:

@@ -50,7 +50,7 @@ class Release(BaseRelease, contents=MapContents):
     >>> counts = CellMap.independent(leaves, np.array([40.0, 30, 20, 10]), np.full(4, 2.0), 0.0)
     >>> statement = Statement(
     ...     "demo", A_PERSON, "one person added or removed", PureDP(1), AtMostRows(1), "curator",
-    ...     (), "discrete Laplace", (), (), "flat", "2026-01-02T03:04:05Z", "0.1.0",
+    ...     (), "discrete Laplace", (), (), "flat", "2026-01-02", "0.1.0",
     ... )
     >>> release = Release(counts, statement, None, ())
     >>> print(release.count(Box(-180, 0, 180, 86)))

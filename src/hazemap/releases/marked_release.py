@@ -117,7 +117,7 @@ class MarkedRelease(Release, contents=MarkedContents):
     >>> counts = MarkedCounts(leaves, Marks.of("ill"), np.array([[30.0, 25, 10, 5], [10, 5, 10, 5]]), 1.0)
     >>> statement = Statement(
     ...     "demo", A_PERSON, "one person added or removed", PureDP(1), AtMostRows(1), "curator",
-    ...     (), "discrete Laplace", (), (), "shares", "2026-01-02T03:04:05Z", "0.1.0",
+    ...     (), "discrete Laplace", (), (), "shares", "2026-01-02", "0.1.0",
     ... )
     >>> print(MarkedRelease(counts.map, statement, None, (), counts).share().shares[0])
     ill: 30 % (95 % interval 27 … 33 %)

@@ -49,7 +49,7 @@ class Statistics(BaseRelease, contents=StatisticsContents):
     >>> tree = CellTimeSlots(Leaves.at_level(Quadtree.world(depth=0), 0), Always(), ValueEncoding(0, 60))
     >>> statement = Statement(
     ...     "demo", "a person", "one of them added or removed", PureDP(1), OwnMeans(1), "curator",
-    ...     (), "discrete Laplace", (), (), "values", "2026-01-02T03:04:05Z", "0.1.0",
+    ...     (), "discrete Laplace", (), (), "values", "2026-01-02", "0.1.0",
     ... )
     >>> made = Statistics(Measurements(tree, np.array([[800.0, 400.0]]), 10.0, 3.0), "speed", (), statement, None, ())
     >>> print(made.ask(tree.cells.tree.names(tree.cells.cells)[0])[0])

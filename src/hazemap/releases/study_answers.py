@@ -119,7 +119,7 @@ class StudyAnswers(ShownAsTable):
     ... )
     >>> statement = Statement(
     ...     "keyboard", "a person", "one exchanged", PureDP(1), OneReport(), "secure aggregation", (),
-    ...     "bits flipped by each person", (), (), "recipes", "2026-01-02T03:04:05Z", "0.1.0",
+    ...     "bits flipped by each person", (), (), "recipes", "2026-01-02", "0.1.0",
     ... )
     >>> answer = Answer(np.array([40, 55, 5]), np.array([5.0]), 0.0, 100)
     >>> made = StudyAnswers("spring", (RoundAnswer(1, recipe, answer),), statement)

@@ -15,18 +15,26 @@ TABLE = """CREATE TABLE layer_styles (
  update_time DATETIME)"""
 LISTED = """INSERT INTO gpkg_contents(table_name, data_type, identifier, description, last_change)
  VALUES ('layer_styles', 'attributes', 'layer_styles', 'styles for QGIS', ?)"""
+DATED = ("UPDATE gpkg_contents SET last_change = ?", "UPDATE gpkg_metadata_reference SET timestamp = ?")
 STYLE = "INSERT INTO layer_styles VALUES (NULL, '', '', ?, ?, ?, ?, ?, ?, ?, '', NULL, ?)"
 
 
 def with_styles(geopackage: bytes, layer: str, styles: Sequence[LayerStyle], about: str, made: str) -> bytes:
-    """A GeoPackage with styles of its layer, the first as default; `about` says what they are, `made` when (UTC)."""
+    """A GeoPackage with styles of its layer, the first as default; `about` says what they are.
+
+    All of it is dated by the day on which it was `made` (UTC): GDAL writes the second.
+    """
+    midnight = f"{made}T00:00:00.000Z"
     with closing(sqlite3.connect(":memory:")) as base:
         base.deserialize(geopackage)
         [(column,)] = base.execute("SELECT column_name FROM gpkg_geometry_columns WHERE table_name = ?", [layer])
-        base.execute(TABLE)
-        base.execute(LISTED, [made])
+        for dated in DATED:
+            base.execute(dated, [midnight])
+        if styles:
+            base.execute(TABLE)
+            base.execute(LISTED, [midnight])
         rows = [
-            (layer, column, style.name[:30], qml(style), sld(style, layer), number == 0, about, made)
+            (layer, column, style.name[:30], qml(style), sld(style, layer), number == 0, about, midnight)
             for number, style in enumerate(styles)
         ]
         base.executemany(STYLE, rows)

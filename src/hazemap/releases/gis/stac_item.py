@@ -4,6 +4,7 @@ Of the extensions, `projection` names the reference system and `table` the colum
 """
 
 import re
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from hazemap.releases.gis.catalogue_facts import WEB, Publication, columns_of, extent_of, media_type, privacy_facts
@@ -20,18 +21,19 @@ TABLE = "https://stac-extensions.github.io/table/v1.2.0/schema.json"
 def stac_item(release: "BaseRelease", about: Publication) -> dict[str, Any]:
     """The item; `FileError` for a release on a plane, which is nowhere on Earth.
 
-    Its date is when the release was made, unless the period of the data is given.
+    Its date is the day on which the release was made, unless the period of the data is given.
     """
     refuse_plane(release.cells.tree, "STAC item")
     statement, extent = release.statement, extent_of(release)
     days = about.days
-    when: dict[str, Any] = {"datetime": statement.created}
+    made = f"{statement.created}T00:00:00Z"  # STAC wants seconds, and no release says more than its day
+    when: dict[str, Any] = {"datetime": made}
     if days is not None:
         start, end = f"{days[0]}T00:00:00Z", f"{days[1]}T23:59:59Z"
         when = {"datetime": None, "start_datetime": start, "end_datetime": end}
     properties: dict[str, Any] = {
         **when,
-        "created": statement.created,
+        "created": made,
         "title": about.title or statement.dataset,
         "description": statement.line(),
         "proj:code": "EPSG:4326",
@@ -51,7 +53,7 @@ def stac_item(release: "BaseRelease", about: Publication) -> dict[str, Any]:
         "type": "Feature",
         "stac_version": VERSION,
         "stac_extensions": [PROJECTION, TABLE],
-        "id": identifier(statement.dataset, statement.created),
+        "id": identifier(release),
         "geometry": extent.to_geojson(),
         "bbox": list(extent),
         "properties": properties,
@@ -67,11 +69,11 @@ def stac_item(release: "BaseRelease", about: Publication) -> dict[str, Any]:
     }
 
 
-def identifier(dataset: str, created: str) -> str:
-    """A name for an address: of the data set and of the second in which the release was made.
-
-    >>> identifier("Berlin, visits", "2026-01-02T03:04:05Z")
-    'berlin-visits-20260102T030405Z'
-    """
-    name = re.sub(r"[^a-z0-9]+", "-", dataset.lower()).strip("-")[:60] or "release"
-    return f"{name}-{re.sub('[^0-9TZ]', '', created)}"
+def identifier(release: "BaseRelease") -> str:
+    """A name for an address: of the data set, of the day of the release, and of its numbers."""
+    statement, numbers = release.statement, sha256()
+    for name, column in release.columns().items():
+        if column.dtype != object:
+            numbers.update(name.encode() + column.tobytes())
+    name = re.sub(r"[^a-z0-9]+", "-", statement.dataset.lower()).strip("-")[:60] or "release"
+    return f"{name}-{statement.created.replace('-', '')}-{numbers.hexdigest()[:8]}"

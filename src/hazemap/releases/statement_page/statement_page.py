@@ -39,7 +39,7 @@ def statement_page(statement: Statement, file: str, sha256: str, language: str =
     >>> from hazemap.tables.contribution_bounding import AtMostRows
     >>> made = Statement(
     ...     "nyc", A_PERSON, "one person added or removed", PureDP(1), AtMostRows(1), "curator",
-    ...     (), "discrete Laplace", (), (), "flat", "2026-01-02T03:04:05Z", "0.1.0",
+    ...     (), "discrete Laplace", (), (), "flat", "2026-01-02", "0.1.0",
     ... )
     >>> "2.72 times" in statement_page(made, "map.parquet", "0" * 64)
     True
