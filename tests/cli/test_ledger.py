@@ -135,3 +135,14 @@ def test_a_server_that_is_not_there_is_the_ledgers_fault(hazemap, tmp_path):
     for command in (("ledger", "list", "--ledger"), ("ledger", "init")):
         done = hazemap(*command, f"postgresql:///ledger?host={tmp_path}")
         assert (done.code, done.out) == (5, "")
+
+
+def test_beginning_a_ledger_anew_is_confirmed(release, hazemap, home):
+    (home / "ledger.sqlite").unlink()
+    for command in (["ledger", "list"], ["ledger", "cap", "visits", "9"]):
+        assert hazemap(*command).code == 5
+    asked = hazemap("ledger", "begin-anew")
+    assert asked.code == 2 and "every cap" in asked.err and "--yes" in asked.err
+    assert not (home / "ledger.sqlite").exists()
+    assert hazemap("ledger", "begin-anew", "--yes").code == 0
+    assert "no data set has paid anything yet" in hazemap("ledger", "list").out

@@ -19,7 +19,7 @@ from hazemap.algorithm_session import Session
 from hazemap.cells import Leaves
 from hazemap.cli.main import main
 from hazemap.encoders import Counts
-from hazemap.errors import CapExceeded, FileError, HazemapWarning, InputError
+from hazemap.errors import CapExceeded, FileError, HazemapWarning, InputError, LedgerError
 from hazemap.execution import run as opening
 from hazemap.execution.crash_recovery import recover, recoverable, sweep
 from hazemap.execution.journal import Journal
@@ -426,9 +426,10 @@ def test_a_ledger_that_was_lost_or_is_another_costs_nobody_their_answers(visits,
     with monkeypatch.context() as patched:
         dies(patched, Release, "save")
         killed(visits, ledger, goal)
-    sweep(Ledger(ledger.path.with_suffix(".db")))  # it lies beside, and has another folder
+    sweep(Ledger(ledger.path.with_name("other.sqlite")))  # it lies beside, and has another folder
     away = ledger.path.rename(ledger.path.with_name("backup"))
-    sweep(ledger)  # it has to be brought back yet
+    with pytest.raises(LedgerError, match="is gone or empty"):
+        sweep(ledger)  # it has to be brought back yet
     away.rename(ledger.path)
     link = ledger.path.parent.parent / "link.sqlite"
     link.symlink_to(ledger.path)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hazemap.errors import LedgerError
+from hazemap.errors import InputError, LedgerError
 from hazemap.privacy.budget import PureDP
+from hazemap.privacy.duplicate_tables import Fingerprints
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.ledger_file import LedgerFile
 from hazemap.privacy.privacy_unit import Unit
@@ -198,6 +199,43 @@ def in_a_child_without_rights(work: Callable[[], None]) -> int:
             traceback.print_exc()
             os._exit(1)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.parametrize("gone", ["removed", "emptied", "without a table"])
+@pytest.mark.parametrize("kept", ["key", "journal"])
+def test_a_ledger_that_is_gone_begins_anew_by_command_only(ledger: Ledger, gone: str, kept: str) -> None:
+    filled(ledger)
+    if kept == "key":
+        Fingerprints(ledger).key()
+    else:
+        ledger.store.runs.mkdir()
+        (ledger.store.runs / "5f3a.journal").write_bytes(b"x")
+    with pytest.raises(InputError, match="is there, so nothing begins anew"):
+        ledger.store.begin_anew()
+    ledger.path.unlink()
+    if gone == "emptied":
+        ledger.path.touch()
+    elif gone == "without a table":
+        sqlite3.connect(ledger.path).execute("VACUUM")
+    for call in everything(ledger):
+        with pytest.raises(LedgerError, match=r"is gone or empty, but .* still there, .*begin-anew"):
+            call()
+    assert ledger.path.exists() == (gone != "removed")
+    ledger.store.begin_anew()
+    assert ledger.charge("nyc", PureDP(5), "a map", PEOPLE).id == 1
+
+
+def test_a_ledger_from_which_charges_were_removed_is_refused(ledger: Ledger) -> None:
+    filled(ledger)
+    with sqlite3.connect(ledger.path) as db:
+        db.execute("DELETE FROM charges")
+    for call in everything(ledger):
+        with pytest.raises(LedgerError, match="charges were removed"):
+            call()
+
+
+def test_what_lies_beside_a_ledger_is_not_made_before_it(ledger: Ledger) -> None:
+    assert Fingerprints(ledger).key() and ledger.datasets() == [] and ledger.path.exists()
 
 
 @pytest.mark.parametrize("ledger_there", [True, False])

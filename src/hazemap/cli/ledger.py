@@ -1,5 +1,6 @@
 """`hazemap ledger`: what data sets have paid, and may pay, and whose privacy it is."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -142,6 +143,26 @@ def init(
     facts = {"ledger": url, "steward": groups.steward, "owner": groups.owner, "auditor": groups.auditor}
     said = "The ledger is there. Who administers the database makes logins members of its groups:"
     deliver(facts, as_json, said, *groups.grants())
+
+
+@app.command("begin-anew", epilog="Example: [bold]hazemap ledger begin-anew --yes[/bold]")
+def begin_anew(
+    yes: Annotated[bool, typer.Option("--yes", help="Do it without asking.")] = False,
+    ledger: LedgerPlace = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make an empty ledger where one is gone, though its key or its runs are there: charges and caps are forgotten."""
+    book = ledger_at(ledger)
+    loss = (
+        f"The ledger {book.place} forgets what its data sets have paid, and every cap. Bring back a copy if there is "
+        "one; otherwise set each cap again, less what was released."
+    )
+    if not yes:
+        if as_json or not sys.stdin.isatty():
+            raise InputError(f"{loss} To do it nevertheless, say --yes")
+        typer.confirm(f"{loss} Begin anew?", abort=True)
+    book.store.begin_anew()
+    deliver({"ledger": str(book.place)}, as_json, f"{book.place}: an empty ledger")
 
 
 @app.command(epilog="Example: [bold]hazemap ledger export nyc --sign page.key -o nyc.page.json[/bold]")

@@ -104,7 +104,8 @@ class Fingerprints:
         return found
 
     def _made(self) -> bytes | None:
-        """Draw the key, whole or not at all; of several that draw it at once one wins."""
+        """Draw the key, whole or not at all; of several that draw it at once one wins. The ledger is there first."""
+        self.ledger.store.exist()
         self.key_file.parent.mkdir(parents=True, exist_ok=True)
         drawn = self.key_file.with_name(f"{self.key_file.name}.{secrets.token_hex(8)}")
         handle = os.open(drawn, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

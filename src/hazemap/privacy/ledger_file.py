@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from hazemap.atomic_write import make_folder
-from hazemap.errors import LedgerError
+from hazemap.errors import InputError, LedgerError
 from hazemap.privacy.ledger_file_writes import FileTransaction
 from hazemap.privacy.ledger_store import RESTORE
 
@@ -90,6 +90,9 @@ is one of whom the data set protects. `fingerprints` are for warnings alone (see
 history, and mean nothing without their key, which is another file.
 """
 
+_GONE = "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'charges'), 0) - count(*) FROM charges"
+"""How many charges are there no more: numbers are given one after another, and none is given back."""
+
 _ELSEWHERE = "make its folder writable for you, or let HAZEMAP_HOME name the folder of your ledger"
 
 
@@ -125,10 +128,13 @@ class LedgerFile:
     def reading(self) -> Iterator[FileTransaction]:
         """See the ledger at one instant; one that is not there yet is empty, and stays not there."""
         with self._translated():
-            source = f"{self.path.as_uri()}?mode=rw" if self.path.exists() else "file::memory:"
+            there = self.path.exists()
+            if not there:
+                self._refuse_if_lost()
+            source = f"{self.path.as_uri()}?mode=rw" if there else "file::memory:"
             with closing(self._connection(source)) as db:
                 db.execute("BEGIN")
-                if self._recognise(db) == SCHEMA:
+                if self._recognise(db, anew=not there) == SCHEMA:
                     yield FileTransaction(db)
                     return
                 with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
@@ -142,14 +148,47 @@ class LedgerFile:
         with self.writing() as db:
             return body(FileTransaction(db))
 
+    def exist(self) -> None:
+        """Make the file if it is not there: before anything is kept beside it, so that nothing is there without it."""
+        if not self.path.exists():
+            with self.writing():
+                pass
+
+    def begin_anew(self) -> None:
+        """Make an empty ledger in the place of one that is gone; `InputError` where one is there."""
+        with self._translated():
+            if self.path.exists():
+                with closing(self._connection(f"{self.path.as_uri()}?mode=rw")) as db:
+                    if db.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
+                        raise InputError(f"the ledger {self.path} is there, so nothing begins anew")
+        with self.writing(anew=True):
+            pass
+
+    def _refuse_if_lost(self) -> None:
+        """`LedgerError` where a ledger was here: its key, or journals of runs that it has paid for, still are."""
+        beside = [self.key_file.name] if self.key_file.exists() else []
+        if any(self.runs.glob("*.journal")):
+            beside.append(self.runs.name)
+        if beside:
+            raise LedgerError(
+                f"the ledger {self.path} is gone or empty, but {' and '.join(beside)} beside it "
+                f"{'is' if len(beside) == 1 else 'are'} still there, so it has been charged: {RESTORE}, caps included. "
+                "If that is what you want, `hazemap ledger begin-anew` makes an empty one"
+            )
+
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """Have the ledger alone, made if need be; what the block wrote is on the disk when it ends."""
+    def writing(self, anew: bool = False) -> Iterator[sqlite3.Connection]:
+        """Have the ledger alone, made if need be; what the block wrote is on the disk when it ends.
+
+        Raises `LedgerError` where a ledger was and is no more, unless a steward begins `anew`.
+        """
         with self._translated():
             make_folder(self.path.parent)  # SQLite syncs the ledger's own folder, nobody those above it
+            if not anew and not self.path.exists():
+                self._refuse_if_lost()  # before an empty file is made
             with closing(self._connection(f"{self.path.as_uri()}?mode=rwc")) as db:
                 db.execute("BEGIN IMMEDIATE")
-                if self._recognise(db) < SCHEMA:
+                if self._recognise(db, anew) < SCHEMA:
                     migrate(db)
                 yield db
                 db.execute("COMMIT")
@@ -161,7 +200,7 @@ class LedgerFile:
         db.execute("PRAGMA synchronous = EXTRA")
         return db
 
-    def _recognise(self, db: sqlite3.Connection) -> int:
+    def _recognise(self, db: sqlite3.Connection, anew: bool) -> int:
         """The schema of the ledger, made if it is empty; `LedgerError` for any other database, and a damaged one."""
         [application], [version], [tables] = (
             db.execute(question).fetchone()
@@ -172,6 +211,8 @@ class LedgerFile:
             )
         )
         if (application, version, tables) == (0, 0, 0):
+            if not anew:
+                self._refuse_if_lost()
             for statement in TABLES:
                 db.execute(statement)
             return SCHEMA
@@ -181,6 +222,8 @@ class LedgerFile:
             raise LedgerError(f"the ledger {self.path} was written by a newer hazemap: upgrade hazemap to use it")
         if version < 1 or db.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
             raise LedgerError(f"the ledger {self.path} is damaged: {RESTORE}")
+        if db.execute(_GONE).fetchone() != (0,):
+            raise LedgerError(f"charges were removed from the ledger {self.path}: {RESTORE}")
         return int(version)
 
     @contextmanager

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from hazemap import postgresql
-from hazemap.errors import CapExceeded, LedgerError
+from hazemap.errors import CapExceeded, InputError, LedgerError
 from hazemap.privacy.ledger_store import RESTORE, Forgotten, NewCharge, Noted, home
 from hazemap.privacy.privacy_unit import VALUES_ONLY, Model
 
@@ -147,6 +147,15 @@ class TeamLedger:
         with self._translated(), closing(self._connection()) as db:
             self._begin(db, "REPEATABLE READ READ ONLY")
             yield TeamTransaction(db)
+
+    def exist(self) -> None:
+        """Whoever administers the database makes it (`hazemap ledger init`)."""
+
+    def begin_anew(self) -> None:
+        """Not here: who administers the database answers for it."""
+        raise InputError(
+            f"the ledger {self.url} is a database: who administers it makes it, with `hazemap ledger init`"
+        )
 
     def write(self, body: Callable[[TeamTransaction], T]) -> T:
         """Do `body` in one serialisable transaction, again if need be; see the head of this file."""

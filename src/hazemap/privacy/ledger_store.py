@@ -143,6 +143,14 @@ class LedgerStore(Protocol):
         """See the ledger at one instant."""
         ...
 
+    def exist(self) -> None:
+        """Have it made, where a charge would make it."""
+        ...
+
+    def begin_anew(self) -> None:
+        """Make an empty one in the place of one that is gone."""
+        ...
+
     def write(self, body: Callable[[LedgerWrites], T]) -> T:
         """Do all of `body` in one transaction that nobody else's can be told apart from before or after it.
 
