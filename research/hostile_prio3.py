@@ -1,17 +1,18 @@
 """Reports, messages and shares of Prio3 that a hostile client, server or collector might send.
 
-usage: python -m research.hostile_prio3 [--number 100000] [--seed 1]
+usage: python -m research.hostile_prio3 [--number 100000] [--seed 1] [--only VARIANT]
 
 Inputs are valid ones spoilt as in `research.hostile_dap_messages`. A spoilt report is refused by one server or the
 other; a spoilt message between servers is refused; bytes of shares of results may be refused, or taken for the one
-value that they encode. Histogram and Sum go through machine code where `Prio3` does, and Count through plain Python.
+value that they encode. Histogram, one L1BoundSum and Sum go through machine code where `Prio3` does, the others through
+plain Python.
 """
 
 import argparse
 from functools import partial
 from time import process_time
 
-from hazemap.protocols.vdaf.prio3 import Prio3, prio3_count, prio3_histogram, prio3_sum
+from hazemap.protocols.vdaf.prio3 import Prio3, prio3_count, prio3_histogram, prio3_l1_bound_sum, prio3_sum
 from hazemap.protocols.vdaf.prio3_verification import Prio3State
 from hazemap.protocols.vdaf.vdaf import Continuation
 from hazemap.protocols.vdaf.vdaf_versions import VDAF_08
@@ -21,6 +22,8 @@ NONCE = bytes(range(16))
 KINDS = {
     "histogram": (Prio3(prio3_histogram(9, 4).parameters, compiled=True), 3),
     "histogram 08": (Prio3(prio3_histogram(9, 4, version=VDAF_08).parameters, compiled=True), 3),
+    "l1 bound": (Prio3(prio3_l1_bound_sum(4, 5, 4).parameters, compiled=True), [0, 2, 0, 3]),
+    "l1 bound, plain": (Prio3(prio3_l1_bound_sum(2, 1, 2).parameters, compiled=False), [1, 0]),
     "sum": (prio3_sum(5), 4),
     "count": (prio3_count(), 1),
 }
@@ -98,9 +101,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--number", type=int, default=100_000, help="inputs to each decoder")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", choices=KINDS, help="one variant")
     options = parser.parse_args()
     start = process_time()
-    results = fuzzed(options.number, options.seed, corpus())
+    kept = options.only or ""
+    targets = {name: each for name, each in corpus().items() if kept in ("", name.partition(":")[0])}
+    results = fuzzed(options.number, options.seed, targets)
     for found in results:
         print(f"{found.name:28} {found.refused:>9,} refused {found.taken:>9,} taken {len(found.faults):>3} faults")
         for fault in found.faults[:3]:

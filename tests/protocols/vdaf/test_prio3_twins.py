@@ -1,6 +1,7 @@
 """Machine code against plain Python: arithmetic, the XOF, proofs, whole reports, and reports that are wrong."""
 
 import random
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from hazemap.protocols.vdaf.prio3 import (
     Prio3,
     prio3_count,
     prio3_histogram,
+    prio3_l1_bound_sum,
     prio3_multihot_count_vec,
     prio3_sum,
     prio3_sum_vec,
@@ -139,6 +141,11 @@ def variants(shapes, options):
         yield prio3_count(**more), rng.randrange(2)
         yield prio3_sum(1 if version is VDAF_18 else 255, **more), 1
         yield many_proofs(3, 3, 2, **more), [1, 2, 3]
+    for length, chunk in shapes:
+        for most in (1, 5, 2**64 - 1)[: 3 if length < 9 else 2]:
+            marks = sorted(rng.randrange(most + 1) for _ in range(length - 1))
+            numbers = [b - a for a, b in pairwise([0, *marks, most])]
+            yield prio3_l1_bound_sum(length, most, chunk, shares=options[-1][1]), numbers
     yield prio3_sum_vec(4, 5, 3), [5, 4, 3, 0]
     yield prio3_sum(1000), 999
     yield Prio3(Prio3Parameters(HigherDegree(), VDAF_18, UNREGISTERED)), 2
@@ -183,6 +190,7 @@ def check(pairs):
     ("made", "measurement", "result"),
     [
         (prio3_multihot_count_vec(20, 3, 5), [1, 1] + [0] * 18, [1, 1] + [0] * 18),
+        (prio3_l1_bound_sum(6, 5, 4), [0, 3, 0, 0, 2, 0], [0, 3, 0, 0, 2, 0]),
         (prio3_count(), 1, [1]),
         (prio3_sum(7, version=VDAF_08), 5, [5]),
     ],

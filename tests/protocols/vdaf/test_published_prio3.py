@@ -22,7 +22,11 @@ BAD = (
     *("Count_bad_gadget_poly", "Count_bad_helper_seed", "Count_bad_meas_share", "Histogram_bad_leader_jr_blind"),
     *("Histogram_bad_public_share", "Histogram_bad_verifier_message"),
 )
-NAMES = [f"vdaf/Prio3{name}" for name in GOOD_18 + BAD] + [f"vdaf-08/Prio3{name}" for name in GOOD_08]
+NAMES = [
+    *(f"vdaf/Prio3{name}" for name in GOOD_18 + BAD),
+    *(f"vdaf-08/Prio3{name}" for name in GOOD_08),
+    "libprio/Prio3L1BoundSum_0",
+]
 
 
 def read(shared, name):
@@ -32,7 +36,7 @@ def read(shared, name):
 def test_no_published_vector_is_left_out(shared):
     found = {
         f"{folder}/{path.stem}"
-        for folder in ("vdaf", "vdaf-08")
+        for folder in ("vdaf", "vdaf-08", "libprio")
         for path in (shared / "vectors" / folder).glob("Prio3*")
     }
     assert found == set(NAMES)

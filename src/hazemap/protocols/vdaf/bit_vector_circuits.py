@@ -1,4 +1,8 @@
-"""The circuits of many bits: SumVec, Histogram, MultihotCountVec (draft-irtf-cfrg-vdaf-20, 7.4.3 to 7.4.5)."""
+"""The circuits of many bits.
+
+SumVec, Histogram and MultihotCountVec are of draft-irtf-cfrg-vdaf-20, 7.4.3 to 7.4.5; L1BoundSum is of
+draft-ietf-ppm-l1-bound-sum (the editors' copy of April 2026: after -02, with any largest value).
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,10 +19,10 @@ from hazemap.protocols.vdaf.range_checked_integers import bits_of, whole_number,
 
 @dataclass(frozen=True)
 class BitVector(Circuit):
-    """Bits, in chunks: a random combination of x² − x over all is 0. SumVec, Histogram and MultihotCountVec are of it.
+    """Bits, in chunks: a random combination of x² − x over all is 0. All circuits of this module are of it.
 
     An output is the sum of a group of consecutive bits by `output_weights`. If `affine`, another sum is 0 too: that of
-    the first `output_length` bits, of the others by `other_weights`, and of `constant`.
+    all outputs, of the bits after them by `other_weights`, and of `constant`.
     """
 
     field: NttField
@@ -65,7 +69,7 @@ class BitVector(Circuit):
         """A list of numbers, each as bits."""
         most = sum(self.output_weights)
         numbers = whole_numbers(measurement, self.output_length, most, "what is summed")
-        return np.array([bit for number in numbers for bit in bits_of(number, most)], dtype=np.uint8)
+        return bits_of(numbers, most)
 
     def gadget_inputs(self, meas: list[int], joint_rand: list[int], shares: int) -> list[list[int]]:
         """r^j · x and x − 1, for the bits of a chunk; 0 where the last chunk has no bit."""
@@ -89,8 +93,9 @@ class BitVector(Circuit):
         p, bits = self.field.modulus, sum(outputs)
         if not self.affine:
             return bits % p
-        total = sum(meas[: self.output_length]) + self.constant * self.field.inverse(shares)
-        total += sum(w * x for w, x in zip(self.other_weights, meas[self.output_length :], strict=True))
+        others = meas[self.output_length * len(self.output_weights) :]
+        total = sum(self.truncate(meas)) + self.constant * self.field.inverse(shares)
+        total += sum(w * x for w, x in zip(self.other_weights, others, strict=True))
         r = query_rand if self.reduces_by_query else [joint_rand[1], joint_rand[1] ** 2]
         return (r[0] * bits + r[1] * total) % p
 
@@ -128,7 +133,24 @@ class MultihotCountVec(BitVector):
         if sum(cells) > self.max_weight:
             raise InputError(f"at most {self.max_weight} cells are 1, not {sum(cells)}")
         most = self.max_weight + self.weight_offset
-        return np.array(cells + bits_of(sum(cells) + self.weight_offset, most), dtype=np.uint8)
+        return np.concatenate([np.array(cells, dtype=np.uint8), bits_of([sum(cells) + self.weight_offset], most)])
+
+
+@dataclass(frozen=True)
+class L1BoundSum(BitVector):
+    """Numbers of which the sum is at most what one of them may be; the sum follows, as bits of the same weights.
+
+    The sum of `output_length` < 2^32 numbers below 2^64 does not wrap around in Field128: that it is 0 less the sum
+    which the client says, modulo p, says so of whole numbers too.
+    """
+
+    def encode(self, measurement: Any) -> Bytes:
+        """A list of numbers and their sum, each as bits."""
+        most = sum(self.output_weights)
+        numbers = whole_numbers(measurement, self.output_length, most, "what is summed under a bound")
+        if sum(numbers) > most:
+            raise InputError(f"the numbers of one measurement add up to {most} at most, not {sum(numbers)}")
+        return bits_of([*numbers, sum(numbers)], most)
 
 
 def shortest_chunk_length(bits: int) -> int:

@@ -5,6 +5,8 @@ prio3_sum                         the sum of numbers 0 … max_measurement
 prio3_sum_vec                     sums of vectors of such numbers
 prio3_histogram                   how many measurements are each of `length` cells
 prio3_multihot_count_vec          … have each of `length` bits set, where each sets at most `max_weight`
+prio3_l1_bound_sum                sums of vectors of numbers that add up to at most `max_value`; it is of
+                                  draft-ietf-ppm-l1-bound-sum
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +18,7 @@ from hazemap.arrays import Words
 from hazemap.errors import CodecError, InputError, Refused
 from hazemap.jit import worth_compiling
 from hazemap.protocols.vdaf import prio3_plain
-from hazemap.protocols.vdaf.bit_vector_circuits import BitVector, Histogram, MultihotCountVec
+from hazemap.protocols.vdaf.bit_vector_circuits import BitVector, Histogram, L1BoundSum, MultihotCountVec
 from hazemap.protocols.vdaf.circuits import Circuit
 from hazemap.protocols.vdaf.ntt_field import FIELD64, FIELD128
 from hazemap.protocols.vdaf.prio3_parameters import Prio3Parameters
@@ -270,6 +272,22 @@ def prio3_multihot_count_vec(
         weight_offset=offset,
     )
     return _prio3("MultihotCountVec", circuit, version, shares)
+
+
+def prio3_l1_bound_sum(length: int, max_value: int, chunk_length: int, *, shares: int = 2) -> Prio3:
+    """Adds vectors of `length` numbers of which each, and their sum, is from 0 to `max_value`. Draft 08 has none."""
+    _check_most(max_value, VDAF_18)
+    weights = tuple(weights_of(max_value))
+    circuit = L1BoundSum(
+        FIELD128,
+        length,
+        chunk_length,
+        VDAF_18.reduces_by_query,
+        output_weights=weights,
+        other_weights=tuple(-weight for weight in weights),
+        affine=True,
+    )
+    return _prio3("L1BoundSum", circuit, VDAF_18, shares)
 
 
 def _check_most(most: int, version: VdafVersion) -> None:

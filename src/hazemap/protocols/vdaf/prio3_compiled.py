@@ -106,9 +106,13 @@ def _verify_init(
         )
         joint_rands = streams.joint_rands(claimed)
     query_rands = streams.query_rands(verify_key, nonces)
-    points, verifiers = (_queried if by_loops(kind) else _queried_plainly)(kind, meas, proofs, query_rands, joint_rands)
+    sums = _truncated(kind, meas)
+    if by_loops(kind):
+        points, verifiers = _queried(kind, meas, sums, proofs, query_rands, joint_rands)
+    else:
+        points, verifiers = _queried_plainly(kind, meas, proofs, query_rands, joint_rands)
     said = [verifier.tobytes() + part for verifier, part in zip(verifiers, parts, strict=True)]
-    states = map(Prio3State, _truncated(kind, meas), claimed)
+    states = map(Prio3State, sums, claimed)
     return [
         no_element(field.name) if not right else root_of_unity() if not fit else Continuation(state, share)
         for right, fit, state, share in zip(sound.tolist(), points.tolist(), states, said, strict=True)
@@ -128,7 +132,7 @@ def _leader_shares(kind: Prio3Parameters, reports: Sequence[ReportShare]) -> tup
 
 
 def _queried(
-    kind: Prio3Parameters, meas: Words, proofs: Words, query_rands: Words, joint_rands: Words
+    kind: Prio3Parameters, meas: Words, sums: Words, proofs: Words, query_rands: Words, joint_rands: Words
 ) -> tuple[Bools, Words]:
     """Whether the points of each report are of use, and the shares of its verifiers."""
     circuit, version = _bit_vector(kind), kind.version
@@ -137,6 +141,7 @@ def _queried(
     points = np.ones(len(meas), dtype=np.bool_)
     proof_kernels.query_all(
         meas,
+        meas if len(circuit.output_weights) == 1 else sums,
         proofs,
         query_rands,
         joint_rands,

@@ -78,6 +78,7 @@ def dot(weights: Words, values: Words) -> Any:  # pragma: no cover - compiled
 @compiled
 def query_all(
     meas: Words,
+    sums: Words,
     proofs: Words,
     query_rands: Words,
     joint_rands: Words,
@@ -95,8 +96,8 @@ def query_all(
 ) -> None:  # pragma: no cover - compiled
     """Write a share of the verifier of each proof of each report: uint64[n, proofs, …, 2].
 
-    Clear `points` of a report if a point is a root of unity. `constants` are R², 1 / p · R, 1 / (2 p) · R, 1 / shares
-    and the affine check's constant / shares.
+    Clear `points` of a report if a point is a root of unity. `sums` begin with the outputs. `constants` are R²,
+    1 / p · R, 1 / (2 p) · R, 1 / shares and the affine check's constant / shares.
     """
     arity, squared = 2 * chunk, load(constants, 0)
     basis = np.empty((nodes.shape[0] // 2, 2), dtype=np.uint64)
@@ -138,9 +139,9 @@ def query_all(
         if affine:
             total = nothing()
             for i in range(outputs):
-                total = add_element(total, load(vector, i))
+                total = add_element(total, load(sums[report], i))
             other = add(mul(reduced(total), squared), load(constants, 4))
-            other = add(other, dot(other_weights, vector[outputs:]))
+            other = add(other, dot(other_weights, vector[vector.shape[0] - other_weights.shape[0] :]))
             left, right = mul(load(query_rand, 0), squared), mul(load(query_rand, 1), squared) if new_version else first
             if not new_version:
                 left = mul(load(joint_rand, 1), squared)

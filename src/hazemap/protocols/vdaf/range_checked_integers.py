@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from hazemap.arrays import Bytes
 from hazemap.errors import InputError
 
 
@@ -35,14 +36,18 @@ def weights_of(most: int) -> list[int]:
     return [1 << i for i in range(bits - 1)] + [most - (1 << bits - 1) + 1]
 
 
-def bits_of(value: int, most: int) -> list[int]:
-    """The bits with these weights of a number from 0 to `most`: the last is 1 only where it must be.
+def bits_of(values: list[int], most: int) -> Bytes:
+    """The bits with these weights of numbers from 0 to `most` < 2^64: a last bit is 1 only where it must be.
 
-    >>> bits_of(3, 5), bits_of(4, 5)
-    ([1, 1, 0], [0, 1, 1])
+    >>> bits_of([3, 4], 5).tolist()
+    [1, 1, 0, 0, 1, 1]
     """
-    last = weights_of(most)[-1]
     bits = most.bit_length()
-    above = int(value >> bits - 1 != 0)
-    rest = value - last * above
-    return [rest >> i & 1 for i in range(bits - 1)] + [above]
+    numbers = np.array(values, dtype=np.uint64)
+    above = numbers >> np.uint64(bits - 1)
+    rest = numbers - above * np.uint64(weights_of(most)[-1])
+    found = np.empty((len(values), bits), dtype=np.uint8)
+    for i in range(bits - 1):
+        found[:, i] = rest >> np.uint64(i) & np.uint64(1)
+    found[:, -1] = above
+    return found.reshape(-1)

@@ -96,7 +96,7 @@ class Sum(Circuit):
     def encode(self, measurement: Any) -> Bytes:
         """The bits of a number."""
         value = whole_number(measurement, self.max_measurement, "what is summed")
-        return np.array(bits_of(value, self.max_measurement), dtype=np.uint8)
+        return bits_of([value], self.max_measurement)
 
     def gadget_inputs(self, meas: list[int], joint_rand: list[int], shares: int) -> list[list[int]]:  # noqa: ARG002
         """A bit each."""

@@ -52,7 +52,7 @@ VDAF_18: Final = VdafVersion(
     seeds_of_a_helper=1,
     sends_values=True,
     reduces_by_query=True,
-    ids=MappingProxyType({"Count": 1, "Sum": 2, "SumVec": 3, "Histogram": 4, "MultihotCountVec": 5}),
+    ids=MappingProxyType({"Count": 1, "Sum": 2, "SumVec": 3, "Histogram": 4, "MultihotCountVec": 5, "L1BoundSum": 7}),
 )
 VDAF_08: Final = VdafVersion(
     number=8,
