@@ -168,6 +168,19 @@ def test_a_machine_that_was_off_goes_on_from_what_was_noted_until_somebody_confi
     assert by_account(store, machine).now == machine.time, "never back"
 
 
+@pytest.mark.parametrize(("first", "second"), [("a", "b"), ("b", "a"), ("", "0")])
+def test_a_machine_of_another_boot_stands_still_whatever_the_names_of_its_boots(store, first, second):
+    def clock(boot, hours):
+        return AccountClock(store, lambda: Uptime(boot, hours * 3_600 * 10**9))
+
+    clock(first, 1).keep(NOW)
+    assert clock(first, 3).reading(NOW) == (NOW + 2 * HOUR, ())
+    found = clock(second, 50).reading(NOW + 400 * DAY)
+    assert found.now == NOW and len(found.writes) == 1, "and the first charge of a boot brings its line"
+    clock(second, 50).keep(NOW)
+    assert clock(second, 51).reading(NOW) == (NOW + HOUR, ())
+
+
 def test_a_store_of_before_goes_on_from_its_last_charge(store):
     assert store.commit([[RecipeAccount(store, 1).charge(request("0.1"), NOW)]]) == [None]
     machine = Machine()

@@ -75,6 +75,22 @@ def test_what_campaigns_cost_is_told_for_the_same_period_in_every_unit(account):
     assert account.spent(DAYS, NOW + timedelta(days=DAYS)) == (0, 0, 0, 0, 0)
 
 
+def test_a_campaign_of_reports_pays_its_whole_once_and_what_its_budget_has_grown_by(account):
+    def shared(whole):
+        budget = ApproxDP(whole, "1e-6")
+        price = budget.part(Fraction(1, 10))
+        return replace(task(budget=PureDP(1)), price=price, budget=budget, randomiser=law_for(price, 16, Fraction(8)))
+
+    assert account.price(task(share=Fraction(1, 10), budget=PureDP(10))) == 1
+    assert account.price(shared(1)) == 1
+    assert account.store.commit([[account.charge(shared(1), bytes(32), NOW)]]) == [None]
+    for whole, price in (("0.75", 0), (1, 0), ("2.5", Fraction(3, 2))):
+        again = replace(shared(whole), round=2)
+        assert account.price(again) == account.price(again, account.charges()) == price
+        for name in ("b", "z"):
+            assert account.price(replace(again, campaign=name)) == again.budget.epsilon, "no other has paid for it"
+
+
 def test_a_campaign_of_reports_that_goes_on_in_another_period_counts_whole_in_that_one_too(account):
     budget = ApproxDP(1, "1e-6")
     plain, law = task(budget=PureDP(1)), law_for(budget.part(Fraction(1, 10)), 16, Fraction(8))

@@ -69,6 +69,29 @@ def test_check_1_the_delta_may_be_spent_to_the_last_fraction(account):
     assert "may cost δ" in paid(account, request(price=price("0", Fraction(1, 10**30))))
 
 
+def test_check_1_counts_what_its_own_analysis_has_spent_and_not_what_others_have(account):
+    """Three analyses of every order of names, each paid to its last fraction while the others have spent as much."""
+    names = ("a", "next_word", "z")
+    policy = replace(
+        POLICY,
+        analyses=tuple(replace(POLICY.analyses[0], name=name) for name in names),
+        fields=tuple(
+            replace(each, epsilon=Fraction(9), delta=Fraction(1, 10**3), reports=99) for each in POLICY.fields
+        ),
+        limits=(DeviceLimit(365, Fraction(9), Fraction(1, 10**3), 99),),
+    )
+    for share in ("0.3", "0.2"):
+        for name in names:
+            assert paid(account, request(share, analysis=name), policy=policy) is None
+    for name in names:
+        assert f"the analysis {name} may cost ε" in paid(account, request("1/1000000", analysis=name), policy=policy)
+        assert "by 2 reports" in paid(
+            account,
+            request("0", analysis=name),
+            policy=replace(policy, analyses=tuple(replace(each, reports=2) for each in policy.analyses)),
+        )
+
+
 def test_check_2_every_field_has_budget_left_and_the_strictest_decides(account):
     wide = replace(POLICY, analyses=(replace(POLICY.analyses[0], epsilon=Fraction(9)),))
     assert paid(account, request("0.2", (AGE,)), policy=wide) is None

@@ -143,6 +143,8 @@ def test_a_later_version_follows_and_nothing_that_would_forget_what_was_spent_do
     later = replace(first, version=2)
     [limit], [keyboard, profile] = first.limits, first.streams
     wider = (*keyboard.fields, EventField("x", EventType.REAL))
+    one, *rest = keyboard.fields
+    other = EventType.REAL if one.type is not EventType.REAL else EventType.INTEGER
     refused = {
         "needs a later one": first,
         "takes no other": replace(later, name="other"),
@@ -153,7 +155,11 @@ def test_a_later_version_follows_and_nothing_that_would_forget_what_was_spent_do
     }
     for reason, policy in refused.items():
         assert reason in update_refusal(policy, [first])
+    for fields in (keyboard.fields[:-1], (replace(one, name="z"), *rest), (replace(one, type=other), *rest)):
+        spoilt = replace(later, streams=(replace(keyboard, fields=fields), profile), fields=(), analyses=())
+        assert "has other fields than before" in update_refusal(spoilt, [first])
     for policy in (
+        from_json(canonical(later)),
         replace(
             later, days=31, limits=(replace(limit, epsilon=Fraction(9)), DeviceLimit(7, Fraction(1), Fraction(0), 1))
         ),

@@ -88,6 +88,18 @@ def test_another_question_draws_afresh_and_the_same_one_draws_the_same():
     assert abs((people.recipe_bins(first) == other_key).sum() - 1_000) < 5.5 * np.sqrt(500)
 
 
+def test_a_key_that_is_a_number_draws_as_its_digits_do():
+    """Streams of a simulated population are numbered; a device's key is bytes."""
+    for number in (0, 1, 2, 70):
+        drawn, same = (
+            PersonDraws(recipe(TREE), key, np.arange(50)).places(np.full(50, 1 << 31)).tolist()
+            for key in (number, str(number).encode())
+        )
+        assert drawn == same
+        for other in (b"%d", b"", str(number).encode() * 2):
+            assert drawn != PersonDraws(recipe(TREE), other, np.arange(50)).places(np.full(50, 1 << 31)).tolist()
+
+
 def test_draws_reach_the_first_and_the_last_place():
     draws = PersonDraws(recipe(TREE), b"key", np.arange(200))
     assert set(draws.places(np.full(200, 3)).tolist()) == {0, 1, 2}
