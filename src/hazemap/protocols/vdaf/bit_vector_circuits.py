@@ -1,7 +1,7 @@
 """The circuits of many bits.
 
 SumVec, Histogram and MultihotCountVec are of draft-irtf-cfrg-vdaf-20, 7.4.3 to 7.4.5; L1BoundSum is of
-draft-ietf-ppm-l1-bound-sum (the editors' copy of April 2026: after -02, with any largest value).
+draft-ietf-ppm-l1-bound-sum-02, section 3.
 """
 
 from dataclasses import dataclass

@@ -6,7 +6,7 @@ prio3_sum_vec                     sums of vectors of such numbers
 prio3_histogram                   how many measurements are each of `length` cells
 prio3_multihot_count_vec          … have each of `length` bits set, where each sets at most `max_weight`
 prio3_l1_bound_sum                sums of vectors of numbers that add up to at most `max_value`; it is of
-                                  draft-ietf-ppm-l1-bound-sum
+                                  draft-ietf-ppm-l1-bound-sum-02
 """
 
 from collections.abc import Iterable, Sequence
