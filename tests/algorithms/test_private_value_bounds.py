@@ -96,6 +96,16 @@ def test_a_bound_that_is_declared_is_kept():
     assert found(normal(5000), bounds=PrivateValueBounds(FloatGrid(), high=-(2.0**50))).low == -(2.0**51)
 
 
+def test_a_bound_that_is_found_is_never_so_near_the_declared_one_that_nothing_lies_between():
+    """Values a hair above the declared bound, beside an edge of bins; that it cannot be used is found after paying."""
+    low = float(np.nextafter(8.0, 0))
+    bounds = found(np.full(5000, low), bounds=PrivateValueBounds(FloatGrid(), low=low))
+    assert bounds.low == low and ValueEncoding(bounds.low, bounds.high).width > 0
+    high = float(np.nextafter(-8.0, 0))
+    bounds = found(np.full(5000, high), bounds=PrivateValueBounds(FloatGrid(), high=high))
+    assert bounds.high == high and ValueEncoding(bounds.low, bounds.high).width > 0
+
+
 def test_for_too_few_people_bounds_are_the_widest_and_more_of_the_budget_is_tried_before():
     few = found(normal(20))
     assert (few.low, few.high, few.below, few.above, few.spent) == (-(2.0**40), 2.0**40, 1, 1, Fraction(1, 10))

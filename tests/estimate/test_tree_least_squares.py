@@ -196,6 +196,15 @@ def test_the_number_of_everything_can_be_given():
     assert known.numbers.tolist() == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("variance", [0.0, 1e-323, 1e-300])
+def test_next_to_no_noise_leaves_the_number_of_everything_as_it_is(variance):
+    cells = Leaves.at_level(TREE, 1)
+    wholes = [Measurement(WholeDomain(TREE), np.array([90.0]), np.full(1, each), 1e303) for each in (variance, 1.0)]
+    found = consistent([*wholes, Measurement(cells, np.full(4, 25.0), np.ones(4), 0.0)], cells)
+    assert found.numbers.tolist() == [22.5] * 4
+    assert np.isfinite(found.stddev).all()
+
+
 def test_a_cell_that_was_never_asked_for_is_refused():
     quarters = Leaves(TREE, TREE.children(TREE.root))
     half = Measurement(Leaves(TREE, quarters.cells[:2]), np.ones(2), np.ones(2), 0.0)

@@ -29,6 +29,13 @@ def test_a_quantizer_needs_two_ends_in_order(ends):
         Quantizer(*ends)
 
 
+@pytest.mark.parametrize("ends", [(-1e200, 0), (0, 1.1e15), (0, 1e-16), (1e6, 1e6 + 1e-7), (-2.0 - 1e-12, -2.0)])
+def test_bounds_whose_squares_or_steps_a_float_does_not_hold_are_refused(ends):
+    with pytest.raises(InputError, match="choose another unit"):
+        Quantizer(*ends)
+    assert np.isfinite(np.float32(Quantizer(-1e15, 1e15).width(1 << 12)) ** 2)
+
+
 @pytest.mark.parametrize("steps", [0, (1 << 16) + 1])
 def test_a_quantizer_has_steps_of_which_sums_fit(steps):
     with pytest.raises(InputError, match="steps"):

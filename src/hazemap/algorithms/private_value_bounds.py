@@ -16,6 +16,7 @@ from hazemap.estimate.mean_and_quantile_intervals import loudest
 from hazemap.noisy_queries import Answer, Prices, Query, Rounds
 from hazemap.tables.contribution_bounding import OneVote
 from hazemap.values.histogram_bins import FloatGrid, HistogramBins, Log2Bins
+from hazemap.values.quantizer import far_enough_apart
 
 FINEST = (64, 32)
 """Into how many bins of equal width a range is cut at most; and then once more what is left of it."""
@@ -126,6 +127,8 @@ class PrivateValueBounds:
                 high, above = min(high, float(edges[found.last + 1])), found.behind
             if high - low > width / 4:
                 break
+        if not far_enough_apart(low, high):  # of an edge of bins that lies beside the bound that was declared
+            return self._widest(octaves.upto(octaves.size - 1), spent)
         return ValueBounds(low, high, below, above, spent)
 
     def _widest(self, size: float, spent: Fraction) -> ValueBounds:

@@ -141,11 +141,13 @@ def _everything(parts: Sequence[Measurement], total: float | None) -> _One:
     """What is known of everything: `total`, or else the mean of its measurements by their variances, or nothing."""
     if total is not None or not parts:
         return _One(float(total or 0), np.inf if total is None else 0.0, 0.0)
-    weights = 1 / np.array([part.variances[0] for part in parts])
-    number = float(weights @ np.array([part.numbers[0] for part in parts]))
-    fourth = float(weights**2 @ np.array([part.kurtosis for part in parts]))
-    variance = float(1 / weights.sum())
-    return _One(number * variance, variance, fourth * variance**2)
+    variances = np.array([part.variances[0] for part in parts])
+    least = float(variances.min())
+    # in units of the least, which may be next to nothing or nothing, at an ε of a million
+    weights = np.divide(least, variances, out=np.ones(len(variances)), where=variances > least)
+    number = float(weights @ np.array([part.numbers[0] for part in parts]) / weights.sum())
+    fourth = float(weights**2 @ np.array([part.kurtosis for part in parts]) / weights.sum() ** 2)
+    return _One(number, least / float(weights.sum()), fourth)
 
 
 def _place(measurements: Sequence[Measurement], leaves: Leaves) -> int | None:

@@ -1,8 +1,8 @@
 """One run, in the order that makes its promises true (docs/concepts/design.md, "A run, step by step").
 
-The output is locked; the table is opened and its rows are read inside the trust model; what could not be read back is
-refused; the journal is begun; the price is charged; every answer is in the journal before anybody sees it; the file
-appears whole; the ledger notes it; the journal is removed.
+The output is locked; the table is opened and its rows are read inside the trust model; the run is rehearsed, and what
+could not be read back is refused; the journal is begun; the price is charged; every answer is in the journal before
+anybody sees it; the file appears whole; the ledger notes it; the journal is removed.
 """
 
 import hashlib
@@ -21,6 +21,7 @@ from hazemap.engines.duckdb import EngineTable
 from hazemap.errors import FileError, HazemapError, HazemapWarning, InputError, LedgerError
 from hazemap.execution.journal import Journal, check
 from hazemap.execution.output_lock import free_place, only_writer
+from hazemap.execution.rehearsal import rehearsed
 from hazemap.execution.release_assembly import Publication
 from hazemap.noisy_queries import Algorithm
 from hazemap.privacy.budget import Budget
@@ -82,9 +83,9 @@ def execute(
         made_now = f"{datetime.now(UTC):%Y-%m-%d}", __version__
         randomness = Randomness.TEST_STREAM if noise.is_fixed else Randomness.SYSTEM
         publication = Publication(spec, algorithm, account.dataset, account.unit, *made_now, randomness).absolute
-        first = next(algorithm.rounds(trust.prices(spec.budget)))
-        publication.refuse_what_cannot_be_read_back(first)
-        trust.prepare(first)
+        questions = list(rehearsed(algorithm, trust, spec.budget))
+        publication.refuse_what_cannot_be_read_back(*questions)
+        trust.prepare(questions[0])
         lookalikes.warn(account.dataset, table.fingerprint)
         head = {**publication.to_json(), "what": account.what, "source": found, "key": key.hex()}
         with (

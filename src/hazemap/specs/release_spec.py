@@ -24,7 +24,7 @@ from hazemap.specs.parsing import bounding as parsed_bounding
 from hazemap.specs.parsing import cells as parsed_cells
 from hazemap.specs.parsing import outside as parsed_outside
 from hazemap.specs.prior_cells import begun_from
-from hazemap.specs.slots_by_name import slots
+from hazemap.specs.slots_by_name import refuse_never, slots
 from hazemap.specs.spec_fields import RELEASE
 from hazemap.specs.specification import ASSUMPTIONS, Specification
 from hazemap.specs.table_spec import TableSpec
@@ -102,6 +102,7 @@ class ReleaseSpec(Specification):
         if self.time_zone is not None and not self.timeslots.timed:
             raise InputError("a time zone is that of slots: name them too, such as --slots hour-of-day")
         _ = self.algorithm
+        refuse_never(self.timeslots, self.time_zone or "UTC", *self.table.window)
 
     @cached_property
     def timeslots(self) -> Slots:

@@ -1,10 +1,11 @@
 """Timeslots by the names that users write: one notion of time for maps and for statistics."""
 
 import re
+from contextlib import suppress
 
 from hazemap.errors import InputError
 from hazemap.specs.parsing import refuse
-from hazemap.temporal.time_slots import Always, Clock, Slots, Spans, Weekdays
+from hazemap.temporal.time_slots import Always, Clock, Slots, Spans, Weekdays, moment
 
 SLOTS = "always, hour-of-day, day-of-week (or weekday), hour, day, clock:HH:MM,HH:MM,…, times:TIME,TIME,…"
 
@@ -35,3 +36,24 @@ def slots(text: str, zone: str, since: str | None, until: str | None) -> Slots:
     if found := re.fullmatch(r"times:(.+,.+)", text):
         return Spans.between(zone, found[1].split(","))
     refuse("a way to cut time", SLOTS, text)
+
+
+def refuse_never(slots: Slots, zone: str, since: str | None, until: str | None) -> None:
+    """`InputError` where no row can have a time that counts: what is declared already says that nobody is counted.
+
+    A text that is no time is refused by whoever reads the rows.
+
+    >>> refuse_never(Always(), "UTC", "2026-03-01", "2026-03-02")
+    """
+    begin = end = None
+    with suppress(InputError):
+        begin, end = (None if text is None else moment(zone, text).timestamp() for text in (since, until))
+    if begin is not None and end is not None and begin >= end:
+        raise InputError(f"no time lies from {since} until before {until}, so nobody would be counted: exchange them?")
+    if isinstance(slots, Spans):
+        first, last = slots.edges[0], slots.edges[-1]
+        if (end is not None and end <= first) or (begin is not None and begin >= last):
+            raise InputError(
+                f"no slot has a time from {since or 'the beginning'} until before {until or 'the end'}, so nobody "
+                "would be counted: choose slots between since and until"
+            )

@@ -31,7 +31,7 @@ from hazemap.specs.parsing import (
     values_only,
 )
 from hazemap.specs.private_bounds_and_cells import ValuePreparation, found_out
-from hazemap.specs.slots_by_name import slots
+from hazemap.specs.slots_by_name import refuse_never, slots
 from hazemap.specs.spec_fields import STATISTICS
 from hazemap.specs.specification import ASSUMPTIONS, Specification, shortest
 from hazemap.specs.table_spec import TableSpec
@@ -113,6 +113,7 @@ class StatisticsSpec(Specification):
             raise InputError("a column of H3 cells (--cell-column) is for hexagons: say --cells h3:7, or hexagons:FILE")
         self._check_estimator()
         _ = self.finding, self.timeslots, self.algorithm
+        refuse_never(self.timeslots, self.time_zone, *self.table.window)
 
     def _check_estimator(self) -> None:
         """`InputError` where an estimator is not known, does not hold, or has no use for what was asked."""

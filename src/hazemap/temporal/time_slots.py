@@ -240,9 +240,11 @@ def moment(name: str, text: str) -> datetime:
     """
     try:
         found = datetime.fromisoformat(text)
+        return (found if found.tzinfo else found.replace(tzinfo=clocks(name))).astimezone(UTC)
+    except OverflowError:
+        raise InputError(f"a time lies between the years 2 and 9998; found {text!r}") from None
     except ValueError:
         raise InputError(f"write a time as 2024-05-31 or 2024-05-31T18:00:00+02:00; found {text!r}") from None
-    return (found if found.tzinfo else found.replace(tzinfo=clocks(name))).astimezone(UTC)
 
 
 def shown(name: str, seconds: int, to: str = "minutes") -> str:

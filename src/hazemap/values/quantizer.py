@@ -9,6 +9,19 @@ from numpy.typing import NDArray
 
 from hazemap.errors import InputError
 
+LARGEST, NARROWEST, TOLD_APART = 1e15, 1e-15, 2.0**-40
+"""Bounds lie within ±`LARGEST`, so far apart at least, and by this part of themselves: squares and sums of such values
+are finite in floats of 32 bits, too, which pictures hold, and no step of a reading is lost beside the bounds."""
+
+
+def far_enough_apart(low: float, high: float) -> bool:
+    """Whether values between these bounds can be told apart.
+
+    >>> far_enough_apart(0, 65), far_enough_apart(1e9, 1e9 + 1e-6)
+    (True, False)
+    """
+    return high - low >= max(NARROWEST, TOLD_APART * max(abs(low), abs(high)))
+
 
 @dataclass(frozen=True)
 class Quantizer:
@@ -29,6 +42,11 @@ class Quantizer:
     def __post_init__(self) -> None:
         if not (isfinite(self.low) and isfinite(self.high) and self.low < self.high):
             raise InputError(f"the lower bound of values must be below the upper one; found {self.low} and {self.high}")
+        if not -LARGEST <= self.low <= self.high <= LARGEST or not far_enough_apart(self.low, self.high):
+            raise InputError(
+                f"bounds of values lie between -1e15 and 1e15, and at least 1e-15 and a part of 1e-12 of "
+                f"themselves apart; found {self.low} and {self.high}: choose another unit, or values less an offset"
+            )
         if not 1 <= self.steps <= 1 << 16:
             raise InputError(f"the number of steps must be 1 to 65536, not {self.steps}: sums must fit 64 bits")
 
