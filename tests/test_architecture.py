@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "hazemap"
 
 FLOORS = [
     "errors",
-    "arrays | atomic_write | field_types | jit_cache | number_text | parallel_map | parquet_pages"
+    "arrays | atomic_write | field_types | gdal | jit_cache | number_text | parallel_map | parquet_pages"
     " | postgresql | postgresql_url | spark_name",
     "jit | remote_url",
     "hash_index",
@@ -120,6 +120,24 @@ def test_every_file_is_short_enough_to_be_one_noun():
 def test_protocols_and_trust_models_open_no_socket():
     apart = [path for path in MODULES if floor_of(path) in {"protocols", "trust"}]
     assert apart and not [str(path) for path in apart if {name.partition(".")[0] for name in imports(path)} & NETWORK]
+
+
+GDAL = {"pyogrio", "rasterio", "fiona", "osgeo"}
+OPENING = {"read_file", "to_file", "list_layers", "read_dataframe", "write_dataframe", "open_arrow"}
+
+
+def gdal_calls(path: Path) -> list[str]:
+    """Where a file imports what calls GDAL, or calls a function of geopandas that does."""
+    names = {name for name in imports(path) if name.partition(".")[0] in GDAL or name.startswith("geopandas.io")}
+    text = path.read_text()
+    nodes = ast.walk(ast.parse(text)) if any(name in text for name in OPENING) else ()
+    calls = [each for each in nodes if isinstance(each, ast.Attribute)]
+    return [*sorted(names), *sorted(each.attr for each in calls if each.attr in OPENING)]
+
+
+def test_gdal_is_called_behind_one_door():
+    found = {floor_of(path) for path in MODULES if gdal_calls(path)}
+    assert found == {"gdal"}
 
 
 def test_no_files_import_each_other():

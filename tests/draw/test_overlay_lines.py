@@ -85,7 +85,7 @@ def test_a_file_that_cannot_be_read_is_said(tmp_path: Path, content: bytes | Non
 def test_a_table_without_geometry_is_refused(tmp_path: Path):
     file = tmp_path / "table.csv"
     file.write_text("a,b\n1,2\n")
-    with pytest.raises(FileError, match="no geometry"):
+    with pytest.raises(FileError, match=r"ends in none of \.geojson"):
         lines_in(file, VIEW)
 
 

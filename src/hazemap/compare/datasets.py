@@ -13,6 +13,7 @@ from hazemap.compare.ground_truth_maps import GroundTruthMap, in_pixels, middles
 from hazemap.compare.map_families import FAMILIES
 from hazemap.compare.trial_settings import Place
 from hazemap.errors import FileError, InputError
+from hazemap.gdal.tiff_files import open_tiff
 from hazemap.planning.synthetic_city import City, normal, uniform
 from hazemap.privacy.random_stream import Stream
 from hazemap.spatial.bounding_box import Box
@@ -174,9 +175,7 @@ def own_map(name: str, path: Path) -> GroundTruthMap:
                 raise FileError(f"{path.name} holds no array of NumPy") from error
             return _picture(name, numbers, origin)
         case ".tif" | ".tiff":
-            import rasterio
-
-            with rasterio.open(path) as raster:
+            with open_tiff(path) as raster:
                 if max(raster.width, raster.height) > LARGEST:
                     raise InputError(f"the map {name} has {raster.width} × {raster.height} pixels: {LARGEST} at most")
                 band = raster.read(1, masked=True)

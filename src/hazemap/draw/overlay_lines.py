@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hazemap.draw.themes import LIGHT, Theme
 from hazemap.draw.viewport import Viewport, longitude, sheet
 from hazemap.errors import FileError, HazemapWarning, InputError
+from hazemap.gdal.vector_files import read_shapes
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame
@@ -80,19 +81,14 @@ def _edges(outlines: "Path | str | GeoDataFrame") -> NDArray[Any]:
 
 def _degrees(outlines: "Path | str | GeoDataFrame") -> NDArray[Any]:
     """The geometries in longitude and latitude, single ones, none of them empty."""
-    import geopandas
     import shapely
 
     frame: Any = outlines
     if isinstance(outlines, str | Path):
         try:
-            frame = geopandas.read_file(outlines)
-        except Exception as error:  # the reader's errors have no common type
-            raise FileError(
-                f"the outlines {outlines} cannot be read as GeoJSON or another vector file: {error}"
-            ) from error
-        if not isinstance(frame, geopandas.GeoDataFrame):
-            raise FileError(f"the outlines {outlines} hold no geometry")
+            frame = read_shapes(outlines)
+        except FileError as error:
+            raise FileError(f"the outlines {outlines} cannot be read: {error}") from error
     if frame.crs is not None:
         frame = frame.to_crs("OGC:CRS84")
     geometries: NDArray[Any] = shapely.force_2d(np.asarray(frame.geometry.values, dtype=object))

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hazemap.engines.duckdb_connection import BATCH, DuckDBConnection
+from hazemap.engines.duckdb_connection import DuckDBConnection
 from hazemap.engines.table_source import FED, Geometry, SourcePart, TableSource
-from hazemap.errors import FileError, TableError
+from hazemap.errors import TableError
+from hazemap.gdal import vector_files
 from hazemap.readers.value_coercion import sound
 
 VECTORS = (".gpkg", ".fgb")
@@ -28,17 +29,9 @@ class VectorLayer:
     def batches(self, columns: Sequence[str]) -> Generator[Any, None, None]:
         """Arrow record batches of these columns. Memory is O(1): GDAL reads ahead by one batch."""
         import pyarrow
-        from pyogrio.raw import open_arrow
 
         others = [name for name in columns if name != self.geometry]
-        with open_arrow(
-            self.file,
-            layer=self.layer,
-            columns=others,
-            read_geometry=self.geometry in columns,
-            batch_size=BATCH,
-            use_pyarrow=True,
-        ) as (about, rows):
+        with vector_files.open_layer(self.file, self.layer, others, self.geometry in columns) as (about, _, rows):
             names = {about["geometry_name"] or "wkb_geometry": self.geometry}
             for batch in rows:
                 found = {names.get(name, name): column for name, column in zip(batch.schema.names, batch, strict=True)}
@@ -48,20 +41,14 @@ class VectorLayer:
 def open_layer(connection: DuckDBConnection, name: str, file: str, layer: str | None) -> TableSource:
     """The points of a layer, which must be named where a file has several; errors are about what the file declares."""
     import pyarrow
-    from pyogrio import list_layers
-    from pyogrio.errors import DataLayerError, DataSourceError
-    from pyogrio.raw import open_arrow
 
-    try:
-        layers = [str(found) for found, _ in list_layers(file)]
-        if layer is None and len(layers) > 1:
-            raise TableError(f"{file} has several layers; say which as in {file}:{layers[0]} ({', '.join(layers)})")
-        if layer is not None and layer not in layers:
-            raise TableError(f"{file} has no layer {layer!r}; it has {', '.join(layers)}")
-        with open_arrow(file, layer=layer, use_pyarrow=True) as (about, rows):
-            schema = rows.schema
-    except (DataSourceError, DataLayerError):
-        raise FileError(f"{file} cannot be read: it is damaged, or not of the kind that its name says") from None
+    layers = vector_files.layers_in(file)
+    if layer is None and len(layers) > 1:
+        raise TableError(f"{file} has several layers; say which as in {file}:{layers[0]} ({', '.join(layers)})")
+    if layer is not None and layer not in layers:
+        raise TableError(f"{file} has no layer {layer!r}; it has {', '.join(layers)}")
+    with vector_files.open_layer(file, layer) as (about, schema, _):
+        pass
     declared, crs = about["geometry_type"], about["crs"]
     if declared is not None and declared not in POINTS:
         raise TableError(f"rows are counted where their point is; {name} declares that it holds {declared}")

@@ -102,7 +102,7 @@ def _local(name: str) -> StoredFolder:
     if path.is_file():
         return StoredFolder(name, {path.name: name}, False)
     if path.is_dir():
-        files = [file for file in sorted(path.rglob("*")) if file.is_file()]
+        files = [file for file in sorted(path.rglob("*")) if not _leads_out(file, path) and file.is_file()]
         return StoredFolder(name, {str(file.relative_to(path)): str(file) for file in files}, True)
     found = sorted(file for file in glob.glob(name, recursive=True) if Path(file).is_file())  # noqa: PTH207 - any pattern
     if not found:
@@ -110,6 +110,15 @@ def _local(name: str) -> StoredFolder:
     parts = Path(name).parts
     fixed = next((place for place, part in enumerate(parts) if _WILD.search(part)), len(parts) - 1)
     return StoredFolder(name, {"/".join(Path(file).parts[fixed:]): file for file in found}, False)
+
+
+def _leads_out(file: Path, folder: Path) -> bool:
+    """Never: `FileError` for a link out of a folder, whose maker may be somebody else than whoever reads it."""
+    if file.is_symlink() and not Path(os.path.realpath(file)).is_relative_to(os.path.realpath(folder)):
+        raise FileError(
+            f"{file} is a link that leads out of the folder {folder}: put the file itself there, or name it"
+        )
+    return False
 
 
 def _remote(url: RemoteUrl) -> StoredFolder:

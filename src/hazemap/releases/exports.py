@@ -1,8 +1,6 @@
 """Exports for other tools: what each format can carry of a release and its statement."""
 
-import io
 import json
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +9,7 @@ import numpy as np
 
 from hazemap.atomic_write import write_whole
 from hazemap.errors import FileError
+from hazemap.gdal.vector_files import write_layer
 from hazemap.spatial.plane import plane_of, refuse_plane
 
 if TYPE_CHECKING:
@@ -107,19 +106,13 @@ def _tiles(release: "BaseRelease", path: Path) -> None:
 
 def _vectors(release: "BaseRelease", path: Path, driver: str, **options: Any) -> bytes:
     """Any vector format of GDAL: made in memory, so that a full disk is noticed and it can be written whole."""
-    import pyogrio
-
     frame = release.to_geodataframe()
     if driver in NO_EMPTY:
         frame = frame[~frame.geometry.is_empty]
-    made = io.BytesIO()
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "'crs' was not provided")  # a plane has none
-            pyogrio.write_dataframe(frame, made, driver=driver, layer=LAYER, **options)
+        return write_layer(frame, driver, LAYER, **options)
     except (RuntimeError, ValueError) as error:  # what pyogrio makes of GDAL's errors
         raise FileError(f"{path} could not be written; GDAL says: {error}. Try another format") from error
-    return made.getvalue()
 
 
 def _csv(release: "BaseRelease", path: Path) -> None:

@@ -19,6 +19,7 @@ from hazemap import codec
 from hazemap.atomic_write import whole
 from hazemap.cells import Cells, Tree
 from hazemap.errors import FileError
+from hazemap.gdal.tiff_files import copy_optimised, new_tiff, open_tiff
 from hazemap.releases import byte_digest
 from hazemap.releases.content_digest import Digest, Long
 from hazemap.releases.file_metadata import (
@@ -56,8 +57,6 @@ STRIP = 1 << 22
 EQUATOR = 2 * np.pi * 6378137.0
 """The side of the world in EPSG:3857, in metres."""
 
-COG = {"driver": "COG", "COMPRESS": "DEFLATE", "PREDICTOR": "YES", "BLOCKSIZE": 256, "BIGTIFF": "IF_SAFER"}
-
 
 class Window(NamedTuple):
     """A rectangle of the cells of one level: its first column and row, counted from the north-west."""
@@ -94,12 +93,10 @@ class Window(NamedTuple):
 
     def profile(self, tree: Quadtree) -> dict[str, Any]:
         """Size, place and coordinate system for rasterio."""
-        from rasterio.transform import Affine
-
         pixel = EQUATOR * tree.side / 2**self.level
         west = EQUATOR * (tree.left - 0.5) + pixel * self.column
         north = EQUATOR * (0.5 - tree.top) - pixel * self.row
-        place = Affine(pixel, 0, west, 0, -pixel, north)
+        place = (pixel, 0.0, west, 0.0, -pixel, north)
         return {"width": self.width, "height": self.height, "crs": "EPSG:3857", "transform": place}
 
 
@@ -112,17 +109,14 @@ def columns_and_rows(tree: Quadtree, cells: Cells) -> tuple[NDArray[np.int64], N
 
 def write(release: "Release", path: Path) -> None:
     """One COG, whole or not at all; `FileError` unless all cells are squares of one level."""
-    import rasterio
-    from rasterio.io import MemoryFile
-    from rasterio.shutil import copy
-
     tree, window, pixels = _pixels(release)
     digest, packed = Digest(), pack(release.transcript)
     digest.add(*_parts(pixels), packed.encode())
     label = digest.seal({**describe(release), "window": list(window), "integrity": {"bytes": byte_digest.TAG}})
     profile = {**window.profile(tree), "count": len(BANDS), "dtype": "float64", "nodata": np.nan}
-    with rasterio.Env(), MemoryFile() as plain, MemoryFile() as optimised:
-        with plain.open(driver="GTiff", **profile) as picture:
+    with whole(path) as part, tempfile.TemporaryDirectory(dir=part.parent, prefix=".hazemap-") as folder:
+        plain = Path(folder) / "plain.tif"
+        with new_tiff(plain, **profile) as picture:
             picture.write(pixels)
             picture.descriptions = BANDS
             picture.update_tags(
@@ -131,17 +125,13 @@ def write(release: "Release", path: Path) -> None:
                 TIFFTAG_IMAGEDESCRIPTION=release.statement.line(),
                 **{byte_digest.TAG: byte_digest.UNKNOWN.decode()},
             )
-        copy(plain.name, optimised.name, OVERVIEW_RESAMPLING="AVERAGE", **COG)
-        with whole(path) as part:
-            part.write_bytes(optimised.read())
-            byte_digest.fill(part, byte_digest.GEOTIFF)
+        copy_optimised(plain, part)
+        byte_digest.fill(part, byte_digest.GEOTIFF)
 
 
 def read(path: Path) -> MapContents:
     """What `write` wrote; `FileError` for any other file, and for a damaged one."""
-    import rasterio
-
-    with reading(path), rasterio.open(path, driver="GTiff") as picture:
+    with reading(path), open_tiff(path) as picture:
         tags = picture.tags()
         if "HAZEMAP" not in tags:
             lost = "it has no tag HAZEMAP. Tools that rewrite a file drop it; open the file that was published"
@@ -161,7 +151,7 @@ def read(path: Path) -> MapContents:
         digest.check(label)
         with understood(path, label):
             tree, window = codec.from_json(label["tree"]), Window(*label["window"])
-        found = {"width": picture.width, "height": picture.height, "transform": picture.transform}
+        found = {"width": picture.width, "height": picture.height, "transform": tuple(picture.transform)[:6]}
         wanted = window.profile(tree)
         if any(wanted[name] != value for name, value in found.items()) or picture.crs.to_epsg() != 3857:
             raise ValueError("its pixels are not where its label says")
@@ -186,12 +176,10 @@ class _Band:
         self._known, self._numbers, self._size = [np.empty(0, np.int64)], [np.empty(0)], 0
 
     def __iter__(self) -> Iterator[memoryview]:
-        from rasterio.windows import Window as Place
-
         height, width = self.picture.height, self.picture.width
         step = max((1 << 20) // width // 256, 1) * 256
         for start in range(0, height, step):
-            place = Place(0, start, width, min(step, height - start))
+            place = ((start, min(start + step, height)), (0, width))
             pixels: NDArray[np.float64] = self.picture.read(self.number, window=place).ravel()
             known = np.flatnonzero(~np.isnan(pixels))
             self._known.append(known + start * width)
@@ -252,35 +240,27 @@ def rasterise(release: "BaseRelease", path: Path, pixel: float | None, column: s
     the equator. Counts are spread evenly over the ground of each cell, so the pixels of a cell sum to its count; cells
     finer than a pixel are added up. A statistic is no count: every pixel of a cell has the cell's number.
     """
-    from rasterio._err import CPLE_BaseError  # GDAL's own errors have no public name
-
     bands = release.bands(column)
     tree, window = _window(release, pixel, bands.spread)
     painters = [_Painter(release, tree, window, numbers, bands.spread) for numbers in bands.numbers]
     with whole(path) as part, tempfile.TemporaryDirectory(dir=part.parent, prefix=".hazemap-") as folder:
-        try:
-            total = _paint(painters, bands, Path(folder) / "plain.tif", release)
-            _optimise(Path(folder) / "plain.tif", part, total)
-        except CPLE_BaseError as error:
-            raise OSError(f"GDAL says: {error}") from error
+        total = _paint(painters, bands, Path(folder) / "plain.tif", release)
+        _optimise(Path(folder) / "plain.tif", part, total)
 
 
 def _paint(painters: "list[_Painter]", bands: "Bands", path: Path, release: "BaseRelease") -> float:
     """A plain GeoTIFF, strip by strip; the sum of its pixels."""
-    import rasterio
-    from rasterio.windows import Window as Place
-
     window, total = painters[0].window, 0.0
     profile = {**window.profile(painters[0].tree), "count": len(painters), "dtype": "float32", "nodata": np.nan}
-    layout = {"driver": "GTiff", "tiled": True, "bigtiff": "IF_SAFER", "compress": "DEFLATE", "interleave": "band"}
-    with rasterio.open(path, "w", **layout, **profile) as picture:
+    layout = {"tiled": True, "bigtiff": "IF_SAFER", "compress": "DEFLATE", "interleave": "band"}
+    with new_tiff(path, **layout, **profile) as picture:
         step = max(STRIP // window.width // 256, 1) * 256
         for start in range(0, window.height, step):
             rows = slice(start, min(start + step, window.height))
             for band, painter in enumerate(painters, 1):
                 painted = painter.paint(rows).astype(np.float32)
                 total += float(np.nansum(painted, dtype=np.float64))
-                picture.write(painted, band, window=Place(0, start, window.width, rows.stop - start))
+                picture.write(painted, band, window=((rows.start, rows.stop), (0, window.width)))
         picture.descriptions = bands.names
         picture.update_tags(
             TIFFTAG_IMAGEDESCRIPTION=release.statement.line(),
@@ -294,38 +274,29 @@ def write_bands(
     path: Path, bands: dict[str, NDArray[np.float64]], view: "Viewport", statement: "Statement", tags: dict[str, str]
 ) -> None:
     """A COG of bands that cover a part of the sheet, float64[rows, columns] from the north, whole or not at all."""
-    import rasterio
-    from rasterio._err import CPLE_BaseError  # GDAL's own errors have no public name
-    from rasterio.transform import from_bounds
-
     rows, columns = next(iter(bands.values())).shape
-    place = from_bounds(view.west, view.south, view.east, view.north, columns, rows)
+    across, down = (view.east - view.west) / columns, (view.south - view.north) / rows
+    place = (across, 0.0, view.west, 0.0, down, view.north)
     profile = {"width": columns, "height": rows, "crs": "EPSG:3857", "transform": place, "nodata": np.nan}
     pixels = np.array(list(bands.values()), dtype=np.float32)
     with whole(path) as part, tempfile.TemporaryDirectory(dir=part.parent, prefix=".hazemap-") as folder:
         plain = Path(folder) / "plain.tif"
-        try:
-            with rasterio.open(plain, "w", driver="GTiff", count=len(bands), dtype="float32", **profile) as picture:
-                picture.write(pixels)
-                picture.descriptions = tuple(bands)
-                picture.update_tags(
-                    TIFFTAG_IMAGEDESCRIPTION=statement.line(),
-                    STATEMENT=json.dumps(statement.to_json(), ensure_ascii=False),
-                    **tags,
-                )
-            _optimise(plain, part, float(np.nansum(pixels[0], dtype=np.float64)), 1)
-        except CPLE_BaseError as error:
-            raise OSError(f"GDAL says: {error}") from error
+        with new_tiff(plain, count=len(bands), dtype="float32", **profile) as picture:
+            picture.write(pixels)
+            picture.descriptions = tuple(bands)
+            picture.update_tags(
+                TIFFTAG_IMAGEDESCRIPTION=statement.line(),
+                STATEMENT=json.dumps(statement.to_json(), ensure_ascii=False),
+                **tags,
+            )
+        _optimise(plain, part, float(np.nansum(pixels[0], dtype=np.float64)), 1)
 
 
 def _optimise(plain: Path, path: Path, total: float, band: int | None = None) -> None:
     """The COG; a band, or all, read back, because GDAL does not always say that a disk was full."""
-    import rasterio
-    from rasterio.shutil import copy
-
-    copy(plain, path, OVERVIEW_RESAMPLING="AVERAGE", **COG)
+    copy_optimised(plain, path)
     found = 0.0
-    with rasterio.open(path) as picture:
+    with open_tiff(path) as picture:
         for _, place in picture.block_windows(1):
             found += float(np.nansum(picture.read(band, window=place), dtype=np.float64))
     if not math.isclose(found, total, rel_tol=1e-9, abs_tol=1e-6):

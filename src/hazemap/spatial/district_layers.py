@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.errors import FileError, InputError
+from hazemap.gdal.vector_files import read_shapes
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame
@@ -42,7 +43,7 @@ Shapes = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class DistrictLayer:
-    """Where the districts of one level come from: a file that GDAL reads (GeoJSON, GPKG …), or a GeoDataFrame.
+    """Where the districts of one level come from: GeoJSON, GeoPackage, FlatGeobuf, a shapefile or a GeoDataFrame.
 
     `name` is the column of names; by default the one called so. Where two districts of a parent are called the same,
     "name+kind" joins two columns or more, with a space. `parent` is the column that says of each district
@@ -90,12 +91,9 @@ class DistrictLayer:
         if not path.is_file():
             raise FileError(f"there is no file of districts {str(path)!r}")
         try:
-            frame = geopandas.read_file(path)
-        except Exception as error:  # GDAL's drivers raise what they like
+            return read_shapes(path)
+        except FileError as error:
             raise FileError(f"{path} could not be read as districts: {error}") from error
-        if not isinstance(frame, geopandas.GeoDataFrame):
-            raise FileError(f"{path} contains no shapes: districts must be polygons, as in GeoJSON or GPKG")
-        return frame
 
     def _names(self, columns: Mapping[str, list[str]]) -> list[str]:
         if self.name is not None:

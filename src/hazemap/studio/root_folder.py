@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hazemap.errors import FileError, InputError
+from hazemap.gdal.tiff_files import open_tiff
 from hazemap.readers.file_formats import ENDINGS, files_of
 from hazemap.studio.refusals import refused
 
@@ -73,9 +74,9 @@ class RootFolder:
         path = self.inside(name)
         if not (path.is_file() or path.is_dir()):
             raise refused(FileError, "noSuchTable", name=name)
-        for file in files_of(str(path)):
-            if not self.holds(file):
-                raise refused(FileError, "linkOutside", name=name)
+        if path.is_dir() and not all(self.holds(each) for each in path.rglob("*") if each.is_symlink()):
+            raise refused(FileError, "linkOutside", name=name)
+        files_of(str(path))  # there are some
         return path
 
     def file(self, name: str) -> Path:
@@ -127,9 +128,7 @@ def is_release(path: Path) -> bool:
 
             return b"hazemap" in (parquet.read_metadata(path).metadata or {})
         if suffix == ".tif":
-            import rasterio
-
-            with rasterio.open(path) as opened:
+            with open_tiff(path) as opened:
                 return "HAZEMAP" in {name.upper() for name in opened.tags()}
     except Exception:
         return False
