@@ -117,6 +117,25 @@ def test_a_map_of_districts_is_one_command(folder, method):
     assert frame["geometry"].is_valid.all()
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("cells", "method"),
+    [
+        ("districts:one.geojson", None),
+        ("districts:one.geojson,states.geojson", None),
+        ("districts:one.geojson,states.geojson", "hierarchical"),
+    ],
+)
+def test_one_district_on_top_of_a_tree_is_cut_alike_on_every_processor(folder, cells, method):
+    """Its one child gives logarithms to base 1: infinities, which processors turn into different whole numbers."""
+    one = geopandas.GeoDataFrame({"name": ["state"]}, geometry=[shapely.box(0, 0, 4, 2)], crs="EPSG:4326")
+    one.to_file("one.geojson")
+    options = {"method": method, "cells": cells, "ledger": Ledger(folder / "ledger.sqlite")}
+    made = release(folder / "people.parquet", person="user", epsilon=2, stream=Stream.fixed(b"s1"), **options)
+    assert made.total().value == pytest.approx(3000, abs=60)
+    assert len(made.to_dataframe()) == (1 if cells.endswith("one.geojson") else 2)
+
+
 def test_districts_inside_a_small_one_are_asked_for_by_name(folder):
     command = ["release", "people.parquet", "-o", "map.parquet", "--person", "user", "-e", "2", "--cells", FILES]
     assert CliRunner().invoke(app, [*command, "--method", "national", "--ledger", "ledger.sqlite"]).exit_code == 0

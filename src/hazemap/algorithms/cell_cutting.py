@@ -48,7 +48,7 @@ def cut(cells: Leaves, numbers: Floats, fullness: float, limit: Ints | None = No
     tree, places = cells.tree, cells.cells != NOWHERE
     todo: Cells = cells.cells[places]
     parts = np.maximum(numbers[places] / fullness, 1.0)
-    times = np.rint(np.log(parts) / np.log(round(fan_out(tree)) if tree.depth else 2)).astype(np.int64)
+    times = np.rint(np.log(parts) / np.log(round(fan_out(tree)))).astype(np.int64)
     times = np.minimum(times, tree.depth - tree.level(todo))
     if limit is not None:
         times = np.minimum(times, limit[places])

@@ -103,8 +103,11 @@ def positions(cells: Cells, among: Cells) -> Ints:
 
 
 def fan_out(tree: Tree) -> float:
-    """How many children the cells of a tree have, as far as its roots tell; 1 without any."""
-    return len(tree.children(tree.root)) / len(tree.root) if tree.depth else 1.0
+    """How many children the cells of a tree have, as far as its roots tell; at least 2, the least that divides a cell.
+
+    One district on top of a tree has one child, and numbers of levels are logarithms to this base.
+    """
+    return max(len(tree.children(tree.root)) / len(tree.root), 2.0) if tree.depth else 2.0
 
 
 def together(levels: Sequence[Leaves], weights: Sequence[int], bounding: Bounding) -> Concatenation:
