@@ -67,11 +67,19 @@ def rows(tmp_path):
 
 def test_rows_are_kept_and_the_old_ones_are_gone(hazemap, rows):
     done = hazemap("device", "add", rows, "--keep", "30", "--json")
-    assert (done.code, done.json) == (0, {"added": 3, "rows": 2, "older": 1, "days": 30})
+    assert (done.code, done.json) == (0, {"added": 3, "rows": 2, "older": 1, "unread_times": 0, "days": 30})
     assert "3 rows read, 5 kept now, each for 365 days" in hazemap("device", "add", rows).out
     status = hazemap("device", "status", "--json").json
     assert (status["rows"], status["server"], status["spent"], status["campaigns"]) == (5, None, "0", {})
     assert "a device that is not enrolled: 5 rows" in hazemap("device", "status").out
+
+
+def test_rows_of_which_nobody_knows_how_old_they_are_are_not_kept_and_that_is_said(hazemap, tmp_path):
+    (tmp_path / "unix.csv").write_text("lon,lat,timestamp\n" + "13.4,52.5,1546300800\n" * 24)
+    for also in ((), ("--time-format", "seconds")):
+        done = hazemap("device", "add", "unix.csv", "--keep", "30", *also)
+        assert "24 rows read, 0 kept now, each for 30 days; 24 were older than that and are gone" in done.out
+        assert ("of 24 the time cannot be read" in done.out) == (not also)
 
 
 def test_a_new_device_has_nothing_on_its_log(hazemap, rows):

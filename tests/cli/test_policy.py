@@ -16,6 +16,8 @@ from hazemap.device.recipe_log_entry import RecipeLogEntry
 from hazemap.recipes.policy_document import EXAMPLE
 from hazemap.recipes.recipe_file import EXAMPLE as RECIPE
 
+UNIX = ("--time-format", "seconds")
+
 
 @pytest.fixture
 def said(tmp_path, monkeypatch, capsys):
@@ -67,7 +69,7 @@ def test_a_device_accepts_a_policy_keeps_events_and_shows_its_budgets(said, key,
     assert said("device", "accept", "signed.json", "--key", key)[0] == 0
     assert said("device", "accept", "signed.json")[0] == 0, "the same again"
     (tmp_path / "typed.csv").write_text("ngram,perplexity,at\nhello world,12.5,4000000000\nold,1.5,0\n")
-    code, facts = said("device", "add", "typed.csv", "--stream", "keyboard")
+    code, facts = said("device", "add", "typed.csv", "--stream", "keyboard", *UNIX)
     assert (code, facts["kept"], facts["older"], facts["devices"]) == (0, 1, 1, 1)
     assert said("device", "add", "typed.csv", "--stream", "profile")[0] == 2
     assert said("device", "add", "typed.csv", "--stream", "none")[0] == 2
@@ -85,7 +87,7 @@ def test_a_table_of_people_fills_a_fleet_and_a_second_one_finds_the_same_devices
     said("device", "accept", "signed.json", "--key", key)
     rows = "".join(f"u{number % 5},phrase {number},0.5,4000000000\n" for number in range(20))
     (tmp_path / "typed.csv").write_text("user,ngram,perplexity,at\n" + rows)
-    code, facts = said("device", "add", "typed.csv", "--stream", "keyboard", "--person", "user")
+    code, facts = said("device", "add", "typed.csv", "--stream", "keyboard", "--person", "user", *UNIX)
     assert (code, facts["kept"], facts["devices"]) == (0, 20, 5)
     places = "".join(f"u{number},13.4,52.5\n" for number in range(3, 8))
     (tmp_path / "places.csv").write_text("user,lon,lat\n" + places)

@@ -52,6 +52,35 @@ def test_a_box_that_is_too_small_is_found_out_from_the_release(hazemap, visits):
     assert dropped.out.splitlines()[1] == "People outside the map were not counted."
 
 
+def test_how_times_and_lines_are_read_is_said_after_every_run_and_follows_from_no_row(hazemap, tmp_path):
+    """Of a table whose times are all read, of one of which none is, and of one whose lines are all dropped."""
+    for name, time in ("good", "2026-05-31T12:00:00Z"), ("none", "31.5.2026 12:00"), ("dropped", "2026-05-31,"):
+        rows = "".join(f"u{i},13.4,52.5,{time}\n" for i in range(2_000))
+        (tmp_path / f"{name}.csv").write_text(f"user,lon,lat,time\n{rows}")
+    order = ("-e", "1", BOX, "--slots", "hour-of-day")
+    good, none, dropped = (
+        hazemap("release", f"{name}.csv", *order, "-o", f"{name}.parquet") for name in ("good", "none", "dropped")
+    )
+    for done in (good, none, dropped):
+        assert "Times were read as ISO 8601, dates and timestamps; a row with any other time is in no slot" in done.err
+        assert "A line of CSV counted if it has 4 fields, as its header has" in done.err
+    assert "whether times are" not in good.out and "may be nobody" not in good.out
+    assert "most of them" in none.out and "need --time-format" in none.out
+    assert "There may be nobody on the map: look" in dropped.out and "lines are written" in dropped.out
+    whole = hazemap("release", "dropped.csv", "-e", "1", BOX, "-o", "whole.parquet", "--json")
+    assert "A line of CSV" not in whole.err and len(whole.json["notes"]) == 1
+
+
+def test_seconds_since_1970_are_read_where_they_are_declared(hazemap, tmp_path):
+    rows = "".join(f"u{i},13.4,52.5,{1780228800 + i}\n" for i in range(2_000))
+    (tmp_path / "unix.csv").write_text(f"user,lon,lat,time\n{rows}")
+    order = ("release", "unix.csv", "-e", "1", BOX, "--since", "2026-05-31T12:00", "--time-format", "seconds")
+    done = hazemap(*order, "-o", "unix.parquet", "--json")
+    assert done.json["total"]["low"] > 1_000
+    assert any("the times: seconds since 1970" in each for each in done.json["statement"]["public"])
+    assert hazemap(*order[:-1], "unix", "-o", "other.parquet").code == 2
+
+
 def test_a_cap_is_said_and_kept(hazemap, visits, tmp_path):
     assert hazemap("ledger", "cap", "berlin", "1.5").code == 0
     first = hazemap(*GOOD, "--dataset", "berlin")

@@ -15,6 +15,7 @@ from hazemap.cli.stats import why_nothing
 from hazemap.estimate.value_estimates import Measurements
 from hazemap.releases import Statistics
 from hazemap.spatial.quadtree import Quadtree
+from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.temporal.time_slots import Clock
 from hazemap.values.cell_slot_counters import CellTimeSlots
 from hazemap.values.value_encoding import ValueEncoding
@@ -138,13 +139,14 @@ def test_pictures_of_slots_and_of_one_cell(made, hazemap, tmp_path):
 
 def test_where_there_may_be_nobody_rows_may_not_be_read_as_they_are_meant():
     tree = CellTimeSlots(Leaves.at_level(Quadtree.world(0), 0), Clock.hours("UTC"), ValueEncoding(0, 60))
+    order = StatisticsSpec.of("rides.csv", value="speed", low=0, high=60, epsilon=1, slots="hour-of-day")
     for people, meant in (0.0, True), (1000.0, False):
         counters = np.full((24, 2), people / 2)
         made = Statistics(Measurements(tree, counters, 100.0, 3.0), "speed", (), STATEMENT, None, ())
-        said = why_nothing(made)
+        said = why_nothing(made, order)
         assert said.startswith("too few people to say anything: a cell needs about ")
-        assert ("rows are read as they are meant (degrees, numbers with" in said) == meant
-        assert ("times as in 2026-05-31 18:00" in said) == meant
+        assert ("whether coordinates are degrees, not swapped" in said) == meant
+        assert ("whether times are written as is said below, or need --time-format" in said) == meant
 
 
 def test_too_small_a_budget_says_that_there_are_too_few(hazemap, rides, monkeypatch):

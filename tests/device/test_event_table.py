@@ -21,7 +21,7 @@ STREAM = EventStream(
     30,
 )
 HEAD = "user,at,ngram,score,layout,other\n"
-GOOD = 'anna,2026-01-01T00:00:00Z,"hello, ""world""",0.5,qwerty,x\nbert,1767225600,again,2,,y\n'
+GOOD = 'anna,2026-01-01T00:00:00Z,"hello, ""world""",0.5,qwerty,x\nbert,20260101T000000Z,again,2,,y\n'
 EVENTS = {"anna": [('hello, "world"', 1767225600, 0.5, "qwerty")], "bert": [("again", 1767225600, 2.0, None)]}
 
 
@@ -44,13 +44,13 @@ def test_columns_are_the_fields_by_name_and_others_are_not_read(tmp_path, sign):
     ("text", "reason"),
     [
         (HEAD + GOOD + "carl,soon,secret,0.5,,\n", "line 4: at is a time"),
-        (HEAD + GOOD + "carl,0,secret,1e999,,\n", "line 4: score is a finite number"),
-        (HEAD + GOOD + "carl,0,secret,secret,,\n", "line 4: score is a finite number"),
-        (HEAD + GOOD + "carl,0,secret,0.5,secret,\n", "line 4: layout is none of the 2 values"),
+        (HEAD + GOOD + "carl,2026-01-01,secret,1e999,,\n", "line 4: score is a finite number"),
+        (HEAD + GOOD + "carl,2026-01-01,secret,secret,,\n", "line 4: score is a finite number"),
+        (HEAD + GOOD + "carl,2026-01-01,secret,0.5,secret,\n", "line 4: layout is none of the 2 values"),
         (HEAD + GOOD + ",0,secret,0.5,,\n", "line 4: nobody's name"),
-        (HEAD + GOOD + "carl,0,secret\n", "line 4: 3 columns"),
-        (HEAD + GOOD + 'carl,0,"secret\n', "cannot be read as CSV"),
-        (HEAD + "carl,0,sec\u202eret,0.5,,\n", "line 2: ngram holds a character"),
+        (HEAD + GOOD + "carl,2026-01-01,secret\n", "line 4: 3 columns"),
+        (HEAD + GOOD + 'carl,2026-01-01,"secret\n', "cannot be read as CSV"),
+        (HEAD + "carl,2026-01-01,sec\u202eret,0.5,,\n", "line 2: ngram holds a character"),
         ("user,at,ngram\n", "has no column 'score'"),
         ("user,at,ngram,score,score\n", "two columns of one name"),
         ("", "has no column 'ngram'"),
@@ -60,6 +60,18 @@ def test_a_line_that_does_not_fit_is_named_and_what_stands_there_is_not(tmp_path
     with pytest.raises(HazemapError, match=reason) as refused:
         events_by_person(written(tmp_path, text), STREAM, "user")
     assert "secret" not in str(refused.value)
+
+
+def test_numbers_are_times_of_events_only_in_the_unit_that_is_declared(tmp_path):
+    text = (HEAD + GOOD).replace("2026-01-01T00:00:00Z", "1767225600").replace("20260101T000000Z", "1767225600")
+    assert events_by_person(written(tmp_path, text), STREAM, "user", "seconds") == EVENTS
+    with pytest.raises(HazemapError, match="line 2: at is a time"):
+        events_by_person(written(tmp_path, text), STREAM, "user")
+    columns = {"at": [1767225600999], "ngram": ["again"], "score": [2.0]}
+    pq.write_table(pa.table(columns), tmp_path / "events.parquet")
+    assert events_by_person(tmp_path / "events.parquet", STREAM, None, "milliseconds") == {None: EVENTS["bert"]}
+    with pytest.raises(TableError, match="numbers need --time-format"):
+        events_by_person(tmp_path / "events.parquet", STREAM, None)
 
 
 def test_what_is_no_table_is_refused(tmp_path):
@@ -83,10 +95,19 @@ def test_parquet_holds_events_by_the_types_of_its_columns(tmp_path):
     path = tmp_path / "events.parquet"
     pq.write_table(pa.table(columns), path)
     assert events_by_person(path, STREAM, "user") == EVENTS
-    for name, values in {"score": [1, 2], "ngram": [1, 2], "at": ["a", "b"], "layout": [True, False]}.items():
+    for name, values in {"score": [1, 2], "ngram": [1, 2], "at": [1, 2], "layout": [True, False]}.items():
         pq.write_table(pa.table({**columns, name: values}), path)
         with pytest.raises(TableError, match=f"the column {name} holds"):
             events_by_person(path, STREAM, "user")
+    for at in (
+        ["2026-01-01T01:00+01", "20260101T000000Z"],
+        pa.array(["2026-01-01", "2026-01-01 00:00 UTC"], "string_view"),
+    ):
+        pq.write_table(pa.table({**columns, "at": at}), path)
+        assert events_by_person(path, STREAM, "user") == EVENTS
+    pq.write_table(pa.table({**columns, "at": ["2026-01-01", "soon"]}), path)
+    with pytest.raises(HazemapError, match="row 2: at is a time"):
+        events_by_person(path, STREAM, "user")
     pq.write_table(pa.table({**columns, "score": [0.5, float("nan")]}), path)
     with pytest.raises(HazemapError, match="row 2: score is a finite number"):
         events_by_person(path, STREAM, "user")

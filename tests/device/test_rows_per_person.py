@@ -55,6 +55,31 @@ def test_rows_without_a_time_are_of_now(table):
     assert (now > 1_700_000_000).all()
 
 
+DEVICE = ["iso_basic_2019.csv", "space_offset_2019.csv", "epoch_2019.csv", "epoch_2019.parquet"]
+
+
+@pytest.mark.parametrize("name", DEVICE)
+def test_rows_of_2019_are_never_of_now_however_their_times_are_written(shared, name):
+    counted = name.startswith("epoch")
+    rows = people.own(shared / "cases" / f"device_{name}", **({"time_format": "seconds"} if counted else {}))
+    assert (rows.time >= 1_546_300_800).all() and (rows.time < 1_600_000_000).all()
+    if name == "epoch_2019.csv":  # nobody knows how old they are
+        assert np.isnan(people.own(shared / "cases" / f"device_{name}").time).all()
+    elif counted:
+        with pytest.raises(TableError, match="say --time-format seconds"):
+            people.own(shared / "cases" / f"device_{name}")
+
+
+def test_a_time_that_cannot_be_read_is_not_now_and_one_that_is_missing_is(tmp_path):
+    lines = "1,2,2019-01-01\n1,2,1.1.2019\n1,2,\n1,2,2019-01-01 00:00 BST\n"
+    (tmp_path / "own.csv").write_text(f"lon,lat,time\n{lines}")
+    time = people.own(tmp_path / "own.csv").time
+    assert time[0] == 1_546_300_800 and np.isnan(time[[1, 3]]).all() and time[2] > 1_700_000_000
+    (tmp_path / "two.csv").write_text("lon,lat,time,date\n1,2,2019-01-01,2019-01-01\n")
+    with pytest.raises(TableError, match="time and date could each be the time"):
+        people.own(tmp_path / "two.csv")
+
+
 def test_a_time_that_is_named_must_be_there(table):
     with pytest.raises(TableError, match="time"):
         people.own(table, time="when")

@@ -333,6 +333,62 @@ def test_a_time_beyond_all_calendars_stops_nobody_else_s_from_being_read(kind, o
     assert people(table, **options) >= 1
 
 
+SPELLED = [
+    "2024-06-01T10:00:00Z",
+    "20240601T100000Z",
+    "2024-06-01 12:00:00 +0200",
+    "2024-06-01 12:00+02",
+    "2024-05-31 34:00",
+]
+NO_TIMES = ["2024-06-01 10:00 Asia/Tokyo", "2024-06-01 10:00 BST", "1717236000", "1.6.2024", "noon", "", None]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "arrow", "pandas", "string_view", "dictionary"])
+def test_a_text_is_the_same_time_in_every_source_whatever_stands_beside_it(tmp_path, kind):
+    """The first row moves nobody's time, and each of the others is in its own hour or in none."""
+    texts = [NO_TIMES[0], *SPELLED, *NO_TIMES] * 500
+    source = pa.table(
+        {"user": range(len(texts)), "lon": [13.3] * len(texts), "lat": [52.5] * len(texts), "time": texts}
+    )
+    if kind == "csv":
+        csv.write_csv(source, tmp_path / "rows.csv")
+        source = tmp_path / "rows.csv"
+    elif kind == "parquet":
+        parquet.write_table(source, tmp_path / "rows.parquet")
+        source = tmp_path / "rows.parquet"
+    elif kind == "pandas":
+        source = source.to_pandas().astype({"time": object})
+    elif kind != "arrow":
+        column = pa.array(texts)
+        column = column.dictionary_encode() if kind == "dictionary" else column.cast(pa.string_view())
+        source = source.set_column(3, "time", column)
+    assert people(source, since="2024-06-01T10:00", until="2024-06-01T10:00:01") == 500 * len(SPELLED)
+    assert people(source, since="1000-01-01") == 500 * len(SPELLED)
+    assert people(source) == len(texts)
+
+
+def test_numbers_are_times_only_in_the_unit_that_is_declared(tmp_path):
+    numbers = pa.table({"user": [1, 2, 3], "lon": [13.3] * 3, "lat": [52.5] * 3, "ts": [1717236000, 1717236001, 2**62]})
+    csv.write_csv(numbers, tmp_path / "rows.csv")
+    for source in (numbers, tmp_path / "rows.csv", numbers.set_column(3, "ts", numbers["ts"].cast("string"))):
+        window = {"since": "2024-06-01T10:00", "until": "2024-06-01T10:00:01"}
+        assert people(source, time_format="seconds", **window) == 1
+        assert people(source, time_format="milliseconds", since="1970-01-20", until="1970-01-21") == 2
+    assert people(tmp_path / "rows.csv", since="1970-01-01") == 0
+    with pytest.raises(TableError, match="say --time-format seconds or milliseconds"):
+        people(numbers, since="1970-01-01")
+    with pytest.raises(TableError, match="leave --time-format out"):
+        people(timed(pa.timestamp("s")), since="1970-01-01", time_format="seconds")
+
+
+def test_files_of_one_table_may_hold_times_and_texts_of_times(tmp_path):
+    parquet.write_table(timed(None), tmp_path / "a.parquet")
+    parquet.write_table(timed(pa.timestamp("us")), tmp_path / "b.parquet")
+    parquet.write_table(timed(pa.date32()), tmp_path / "c.parquet")
+    assert people(tmp_path, since="2024-06-01T12:00", person=None) == 1
+    assert open_table(tmp_path, since="2024-06-01").votes(QUADTREE, RowIsPerson()).weights.sum() == 6
+
+
 def test_a_time_that_is_none_is_refused():
     with pytest.raises(InputError, match="'yesterday'"):
         open_table(timed(pa.timestamp("s")), since="yesterday")
@@ -496,7 +552,7 @@ def test_columns_that_differ_in_capitals_alone_are_refused_where_one_would_be_ta
     for source in (rows, rows.to_pandas(), tmp_path / "v.parquet", tmp_path / "hive"):
         with pytest.raises(TableError, match="does not tell apart"):
             open_table(source, value="SIZE")
-    both = {"measured": "size", "time": "at", "since": "2020-01-01"}
+    both = {"measured": "size", "mark": "at=2024-01-01"}
     with pytest.raises(TableError, match=r"does not tell the columns .* apart"):
         open_table(tmp_path / "v.csv", value="SIZE", **both).votes(QUADTREE, OneVote(100))
 

@@ -48,7 +48,7 @@ def test_a_value_has_exactly_the_type_of_its_field(name):
         ("text", "", ""),
         ("time", "2026-01-01T00:00:00+01:00", 1_767_222_000),
         ("time", "2026-01-01", 1_767_225_600),
-        ("time", "1767225600", 1_767_225_600),
+        ("time", "20260101 02:00 +0200", 1_767_225_600),
         ("category", "b", "b"),
     ],
 )
@@ -57,12 +57,22 @@ def test_a_text_is_read_as_its_fields_type(name, text, value):
     assert (found, type(found)) == (value, type(value))
 
 
+def test_a_time_is_a_number_where_its_unit_is_declared():
+    assert FIELDS["time"].read("1767225600", "seconds") == 1_767_225_600
+    assert FIELDS["time"].read("1767225600999", "milliseconds") == 1_767_225_600
+    with pytest.raises(InputError):
+        FIELDS["time"].read("2026-01-01", "seconds")
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
         *[("integer", text) for text in ("1.0", "0x1", "1_0", "+1", "", "٣", "9" * 65, "1e3")],
         *[("real", text) for text in ("1e999", "nan", "1_0", "", "1,5", "٣")],
-        *[("time", text) for text in ("soon", "", "1969-12-31", "99999-01-01", "1" * 65)],
+        *[
+            ("time", text)
+            for text in ("soon", "", "1969-12-31", "99999-01-01", "1" * 65, "1767225600", "2026-01-01 12:00 BST")
+        ],
     ],
 )
 def test_a_text_of_another_type_is_refused_and_is_not_repeated(name, text):

@@ -22,6 +22,7 @@ from hazemap.cli.device_options import (
     PolicyFile,
     StoreFile,
     Time,
+    TimeFormatName,
     Token,
     Value,
     allowed_at,
@@ -36,6 +37,7 @@ from hazemap.cli.recipe import EXPLAIN, explain
 from hazemap.cli.server_client import LOCAL, Server
 from hazemap.cli.shared_options import AsJson
 from hazemap.errors import InputError
+from hazemap.temporal.time_format import checked_format
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -108,6 +110,7 @@ def add(
     lon: Lon = None,
     lat: Lat = None,
     time: Time = None,
+    time_format: TimeFormatName = "iso",
     value: Value = None,
     mark: Mark = None,
     keep: Annotated[
@@ -130,18 +133,20 @@ def add(
     """
     from hazemap.cli.device_tables import donate_events, keep_many, keep_places
 
-    columns = {"lon": lon, "lat": lat, "time": time, "value": value, "mark": mark}
+    columns: dict[str, Any] = {"lon": lon, "lat": lat, "time": time, "value": value, "mark": mark}
+    written = checked_format(time_format)
     if person is not None and device is not None:
         raise InputError("--person gives each person a device: leave --device out")
+    table = columns | {"time_format": written}
     with opened(store, passphrase, create=True) as file:
         if stream not in (None, "places"):
             if keep is not None or any(columns.values()):
                 raise InputError("columns and retention of a stream are the policy's: leave out the other options")
-            facts, said = donate_events(file, Path(source), stream, person, device, store)
+            facts, said = donate_events(file, Path(source), stream, person, device, store, written)
         elif person is not None:
-            facts, said = keep_many(file, source, person, keep or policy_at(None, store).keep, columns)
+            facts, said = keep_many(file, source, person, keep or policy_at(None, store).keep, table)
         else:
-            facts, said = keep_places(file, source, device, keep or policy_at(None, store).keep, columns)
+            facts, said = keep_places(file, source, device, keep or policy_at(None, store).keep, table)
     deliver(facts, as_json, said)
 
 
@@ -226,6 +231,7 @@ def run(
     lon: Lon = None,
     lat: Lat = None,
     time: Time = None,
+    time_format: TimeFormatName = "iso",
     value: Value = None,
     mark: Mark = None,
     server: Server = LOCAL,
@@ -258,7 +264,7 @@ def run(
     from hazemap.device.device_process import DeviceProcess
     from hazemap.privacy.budget import exact
 
-    part = exact(drop, "--drop")
+    part, written = exact(drop, "--drop"), checked_format(time_format)
     if not 0 <= part <= 1:
         raise InputError(f"--drop is a fraction of the devices, from 0 to 1; found {drop}")
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s", level=logging.WARNING)
@@ -278,7 +284,8 @@ def run(
             tell=lambda tally: note(str(tally)) if many and not as_json else None,
         )
         if many:
-            place_people(file, many, table, person, each_row, lon=lon, lat=lat, time=time, value=value, mark=mark)
+            columns = {"lon": lon, "lat": lat, "time": time, "value": value, "mark": mark, "time_format": written}
+            place_people(file, many, table, person, each_row, **columns)
             asyncio.run(running.enrol(server, token_of(token, token_file)))
         tally = asyncio.run(running.run())
     deliver(asdict(tally), as_json, str(tally))

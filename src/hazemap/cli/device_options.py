@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hazemap.errors import FileError, InputError
+from hazemap.specs.spec_fields import TIME_FORMAT
 
 if TYPE_CHECKING:
     from hazemap.device.consent_policy import Policy
@@ -53,7 +54,10 @@ Lon = Annotated[
 ]
 Lat = Annotated[str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Latitude in degrees. Guessed.")]
 Time = Annotated[
-    str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="When: rows are kept from then on. Guessed.")
+    str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="When: kept from then on. Guessed.")
+]
+TimeFormatName = Annotated[
+    str, typer.Option("--time-format", metavar="FORMAT", rich_help_panel=TABLE, help=TIME_FORMAT)
 ]
 Value = Annotated[
     str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Weight of a row, for 'one vote'.")

@@ -9,8 +9,11 @@ from hazemap.errors import InputError
 
 if TYPE_CHECKING:
     from hazemap.device.encrypted_store import EncryptedStore
+    from hazemap.temporal.time_format import TimeFormat
 
 MOST_PEOPLE = 1_000_000
+
+TIMES = "a time is such as 2026-05-31 18:00 or 20260531T180000Z, or a number since 1970 with --time-format seconds"
 
 Said = tuple[dict[str, Any], str]
 """The result of a command, for machines and for people."""
@@ -18,6 +21,8 @@ Said = tuple[dict[str, Any], str]
 
 def keep_places(file: "EncryptedStore", source: str, device: int | None, days: int, columns: dict[str, Any]) -> Said:
     """Keep the rows of one person."""
+    import numpy as np
+
     from hazemap.device.row_store import Rows, expire
     from hazemap.device.rows_per_person import own
 
@@ -29,7 +34,10 @@ def keep_places(file: "EncryptedStore", source: str, device: int | None, days: i
     kept = len(rows)
     old = before + len(places) - kept
     also = f"; {old:,} were older than that and are gone" if old else ""
-    facts = {"added": len(places), "rows": kept, "older": old, "days": days}
+    unread = int(np.isnan(places.time).sum())
+    if unread:
+        also += f"; of {unread:,} the time cannot be read, so nobody knows how old they are: {TIMES}"
+    facts = {"added": len(places), "rows": kept, "older": old, "unread_times": unread, "days": days}
     return facts, f"{len(places):,} rows read, {kept:,} kept now, each for {days:,} days{also}"
 
 
@@ -70,7 +78,13 @@ def place_people(
 
 
 def donate_events(
-    file: "EncryptedStore", source: Path, name: str, person: str | None, device: int | None, store: Path | None
+    file: "EncryptedStore",
+    source: Path,
+    name: str,
+    person: str | None,
+    device: int | None,
+    store: Path | None,
+    time_format: "TimeFormat",
 ) -> Said:
     """Keep events of a stream that the policy lists, of one person or of each person of a table."""
     from hazemap.device.enrolment import devices_of
@@ -82,7 +96,7 @@ def donate_events(
     if stream is None:
         known = ", ".join(each.name for each in rules.streams) or "none"
         raise InputError(f"the policy of this device lists no stream {name!r:.80}; it lists {known}")
-    found = events_by_person(source, stream, person)
+    found = events_by_person(source, stream, person, time_format)
     if person is None:
         events = {_one(file, device): each for each in found.values()}
     else:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from hazemap.cli.cap_advice import advise_cap
-from hazemap.cli.console_output import deliver, progress, several
+from hazemap.cli.console_output import deliver, note, progress, several
+from hazemap.cli.reading_notes import reading_notes, where_nobody_is
 from hazemap.cli.shared_options import AsJson, LedgerPlace, Memory, ledger_at
 from hazemap.cli.spec_options import Schema, SpecFile, WrittenSpec, options, print_schema, specified, written
 from hazemap.errors import InputError
@@ -15,16 +16,12 @@ from hazemap.specs.spec_fields import RELEASE, SCHEMAS
 if TYPE_CHECKING:
     from hazemap.privacy.ledger_records import LedgerBalance
     from hazemap.releases import Release
+    from hazemap.specs.release_spec import ReleaseSpec
 
 EXAMPLE = "Example: [bold]hazemap release visits.parquet --person user --epsilon 1 -o map.parquet[/bold]"
 
 MANY_OUTSIDE = 0.05
 """People outside, as a part of those on the map, from which on a wider box is advised."""
-
-_MOST_OUTSIDE = (
-    "That is most of them: look whether the box is the right one, and whether coordinates are read as they are meant "
-    "(degrees, not swapped, in the right columns, with the decimal sign of --decimal)."
-)
 
 
 @options(RELEASE)
@@ -59,22 +56,24 @@ def release(
     timed = made if isinstance(made, TimedRelease | MarkedTimedRelease) else None
     left = f", which leaves {status.remaining} of its cap, {status.cap}" if status.cap else ""
     deliver(
-        facts(made, file, status),
+        facts(made, file, status) | {"notes": reading_notes(order)},
         as_json,
         f"{file}: {several(made.ground.places.size, 'cell')}, {made.total()} in all",
         *([] if timed is None else [f"{len(timed.slots)} slots, each counted in {several(cells, 'cell')}"]),
-        *_where(made),
+        *_where(made, order),
         *(map(str, made.share().shares) if isinstance(made, MarkedRelease) else ()),
         made.statement.line(),
         f"Charged {made.statement.budget} to the data set {status.name!r}{left}.",
     )
     if not as_json:
         advise_cap(status)
+        for line in reading_notes(order):
+            note(line)
     return None
 
 
-def _where(made: "Release") -> list[str]:
-    """Which box was found, if one was, and how many people lie outside the map."""
+def _where(made: "Release", order: "ReleaseSpec") -> list[str]:
+    """Which box was found, if one was, how many people lie outside the map, and what to look at where that is odd."""
     from hazemap.algorithms import PrivateBoundingBox
     from hazemap.releases.estimates import PeopleOutside
 
@@ -85,7 +84,10 @@ def _where(made: "Release") -> list[str]:
     lines = [*([words] if box else []), str(PeopleOutside.of(made))]
     if made.nowhere is not None and made.nowhere.low > MANY_OUTSIDE * max(made.total().value, 1.0):
         few = made.nowhere.low > made.total().high
-        lines.append(_MOST_OUTSIDE if few else "That is many: a wider --box would have them on the map.")
+        most = f"That is most of them: {where_nobody_is(order)} (numbers with the sign of --decimal)."
+        lines.append(most if few else "That is many: a wider --box would have them on the map.")
+    elif made.total().low <= 0:
+        lines.append(f"There may be nobody on the map: {where_nobody_is(order)}.")
     return lines
 
 

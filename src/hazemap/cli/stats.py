@@ -7,6 +7,7 @@ import typer
 from hazemap.cli.cap_advice import advise_cap
 from hazemap.cli.console_output import deliver, note, progress, several
 from hazemap.cli.plan import show_plan_of_statistics
+from hazemap.cli.reading_notes import reading_notes, where_nobody_is
 from hazemap.cli.shared_options import AsJson, LedgerPlace, Memory, ledger_at
 from hazemap.cli.spec_options import Schema, SpecFile, WrittenSpec, options, print_schema, specified, written
 from hazemap.errors import InputError
@@ -14,6 +15,7 @@ from hazemap.specs.spec_fields import SCHEMAS, STATISTICS
 
 if TYPE_CHECKING:
     from hazemap.releases import Statistics
+    from hazemap.specs.statistics_spec import StatisticsSpec
 
 EXAMPLE = (
     "Example: [bold]hazemap stats rides.parquet --value speed --low 0 --high 65 --slots hour-of-day "
@@ -74,6 +76,7 @@ def stats(
         "high": value_encoding.high,
         "remaining": left and {"measure": left.measure, "value": float(left.value)},
         "statement": made.statement.to_json(),
+        "notes": reading_notes(order),
     }
     deliver(
         facts,
@@ -89,12 +92,12 @@ def stats(
     )
     if not as_json:
         advise_cap(status)
-    if not told and not as_json:
-        note(why_nothing(made))
+        for line in [*([] if told else [why_nothing(made, order)]), *reading_notes(order)]:
+            note(line)
     return None
 
 
-def why_nothing(made: "Statistics") -> str:
+def why_nothing(made: "Statistics", order: "StatisticsSpec") -> str:
     """What may be the matter where no mean is told, from the released numbers alone."""
     import numpy as np
 
@@ -105,11 +108,7 @@ def why_nothing(made: "Statistics") -> str:
     people, _, margin = made.measurements.numbers(np.arange(made.measurements.tree.places)[None, :])
     if people.item() > margin:
         return few
-    times = ", times as in 2026-05-31 18:00" if made.measurements.tree.slots.timed else ""
-    return (
-        f"{few}. The noise hides whether there are any {made.counted} at all: look whether the cells are the right "
-        f"ones, and rows are read as they are meant (degrees, numbers with the sign of --decimal{times})"
-    )
+    return f"{few}. The noise hides whether there are any {made.counted} at all: {where_nobody_is(order)}"
 
 
 def _whose(made: "Statistics") -> list[str]:

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.device.row_store import COLUMNS, PersonRows
-from hazemap.engines.arrow_arrays import floats
+from hazemap.engines.arrow_arrays import floats, valid
 from hazemap.engines.duckdb_connection import DuckDBConnection
 from hazemap.engines.row_query import Layout, Roles
 from hazemap.engines.table_source import TableSource
-from hazemap.errors import TableError
 from hazemap.readers.column_names import TIME
-from hazemap.readers.open_table import layout_of, moment_of, named_columns, source_of
+from hazemap.readers.open_table import layout_of, named_columns, source_of
+from hazemap.temporal.time_format import TimeFormat
 from hazemap.values.marks import Marks
 
 MEMORY_LIMIT = 1 << 28
@@ -25,17 +25,21 @@ Batch = tuple[NDArray[np.object_] | None, NDArray[np.float64]]
 
 
 class ColumnNames(TypedDict, total=False):
-    """The columns of a table, where they are not guessed."""
+    """The columns of a table, where they are not guessed, and how its times are written."""
 
     lon: str | None
     lat: str | None
     time: str | None
     value: str | None
     mark: Sequence[str] | str | None
+    time_format: TimeFormat
 
 
 def own(table: Any, **names: Unpack[ColumnNames]) -> PersonRows:
-    """All rows of a table, as those of one person; a row without a time counts as of now."""
+    """All rows of a table, as those of one person; a row without a time counts as of now.
+
+    A time that cannot be read is unknown (NaN), and not now: the row may be older than it may be kept.
+    """
     each = [columns for _, columns in _batches(table, None, False, names)]
     return _places(np.concatenate([np.zeros((0, len(COLUMNS))), *each]))
 
@@ -101,9 +105,11 @@ def _batches(table: Any, person: str | None, with_ids: bool, names: ColumnNames)
     wanted: dict[str, Any] = dict(names)
     mark = wanted.pop("mark", None)
     marks = Marks.of(*((mark,) if isinstance(mark, str) else mark)) if mark else None
+    written = wanted.pop("time_format", "iso")
     columns = named_columns(person, *wanted.values(), *(marks.columns if marks else ()))
     source = source_of(connection, table, named=columns)
     wanted["time"] = when = _time(source, names.get("time"))
+    wanted["time_format"] = written
     layout = layout_of(source, person=person, timed=when is not None, marks=marks, **wanted)
     if with_ids:
         layout.need_ids()
@@ -119,13 +125,13 @@ def _wanted(part: Roles, with_ids: bool) -> list[str]:
 
 def _columns(layout: Layout, batch: list[Any], with_ids: bool) -> Batch:
     width = layout.width
-    known = layout.columns(batch[:width])
+    known = layout.columns(layout.arrived(batch, 0)[:width])
     nothing = np.full(len(known["lon"]), np.nan)
-    when = known.get("time", nothing)
+    when, missing = known.get("time", nothing), ~valid(batch[width - 1])
     columns = {
         "mark": nothing,
         **known,
-        "time": np.where(np.isnan(when), clock.time(), when),
+        "time": np.where(missing, clock.time(), when) if "time" in known else np.full(len(when), clock.time()),
         "weight": floats(batch[width]),
     }
     ids = batch[width + 1].to_numpy(zero_copy_only=False) if with_ids else None
@@ -133,13 +139,10 @@ def _columns(layout: Layout, batch: list[Any], with_ids: bool) -> Batch:
 
 
 def _time(source: TableSource, wanted: str | None) -> str | None:
-    """The column of the time; None where no column is named and none is found that holds times."""
-    try:
-        column = TIME.column(source.columns, wanted)
-        for part in source.parts:
-            moment_of(part, column)
-    except TableError:
-        if wanted is not None:
-            raise
+    """The column of the time; None where no column is named, and none has a usual name.
+
+    One that is there is read or refused: a row counts as of now only where the table says nothing of when.
+    """
+    if wanted is None and not TIME.is_guessed(source.columns):
         return None
-    return column
+    return TIME.column(source.columns, wanted)

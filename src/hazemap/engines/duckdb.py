@@ -174,7 +174,8 @@ class EngineTable:
         pairing, rows = PersonCellSums(places, ids.places(), self._memory_limit), 0
         box, width = self._layout.masked(rule), 1 + self._layout.width
 
-        def code(columns: list[Any]) -> tuple["RowBatch", LocatedRows]:
+        def code(arrived: list[Any]) -> tuple["RowBatch", LocatedRows]:
+            columns = self._layout.arrived(arrived, 1)
             seeds, known, texts = coded = ids.coded(columns[0], words)
             found = self._layout.columns(columns[1:width])
             if self._watch is not None:
@@ -207,7 +208,7 @@ class EngineTable:
             free.put(tally)
 
         def count(columns: list[Any]) -> tuple[int, int]:
-            cells = self._cells(columns, tree, bounding)
+            cells = self._cells(self._layout.arrived(columns, 0), tree, bounding)
             tally = free.get()
             try:
                 tally.count(cells)
@@ -308,7 +309,7 @@ class EngineTable:
         from hazemap.engines.streaming.person_groups import wanted
         from hazemap.engines.streaming.person_index import RowBatch
 
-        width = 1 + self._layout.width
+        columns, width = self._layout.arrived(columns, 1), 1 + self._layout.width
         points, weight = columns[1:width], columns[width:]
         seeds, known, texts = coded = ids.coded(columns[0], words)
         counts = known

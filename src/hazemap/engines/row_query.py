@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.engines.arrow_arrays import floats
+from hazemap.engines.arrow_arrays import floats, texts, valid
 from hazemap.engines.coordinate_readers import Points, TwoColumns
 from hazemap.engines.duckdb_connection import SqlQuery, quoted
 from hazemap.engines.person_ids import IdColumnReader, Ids
@@ -14,6 +16,7 @@ from hazemap.engines.table_source import FED, Feed
 from hazemap.errors import TableError
 from hazemap.spatial.bounding_box import Box
 from hazemap.tables.contribution_bounding import Bounding, OneVote, Outside, RowIsPerson
+from hazemap.temporal.time_format import TimeFormat, within_calendar
 from hazemap.values.boolean_attribute import MARK
 
 
@@ -28,7 +31,7 @@ class Roles:
     weight: str | None
     mark: str | None
     value: str | None  # what is measured
-    moment: str | None  # in seconds since 1970
+    moment: str | None  # in seconds since 1970, or texts that are to be read
     where: tuple[str, ...]
     checked: frozenset[str] = frozenset()
     checking: Feed | None = None
@@ -86,6 +89,8 @@ class Layout:
     box: Box | None
     check: Callable[[], None] | None = None  # of the `TableSource`
     zoneless: str | None = None  # the column of times, if its type may hold some that say no offset: these are UTC
+    time_format: TimeFormat = "iso"
+    window: tuple[float | None, float | None] = (None, None)  # from when until before when rows count, beside `where`
 
     def need_ids(self) -> Ids:
         """The ids; `TableError` where there are none."""
@@ -98,8 +103,36 @@ class Layout:
         """How many columns say in which cell a row is."""
         return len(self.parts[0].places)
 
+    def arrived(self, columns: list[Any], first: int) -> list[Any]:
+        """The columns of a batch, of which the places are from `first` on, with times in seconds since 1970.
+
+        Texts are read here, and rows outside of the window are left out: all rows of all sources pass here once.
+        """
+        if self.parts[0].moment is None:
+            return columns
+        import pyarrow
+
+        at = first + self.width - 1
+        seconds = self._seconds(columns[at])
+        read = [*columns[:at], pyarrow.array(seconds), *columns[at + 1 :]]
+        since, until = self.window
+        if since is None and until is None:
+            return read
+        inside = (seconds >= (-inf if since is None else since)) & (seconds < (inf if until is None else until))
+        return read if inside.all() else [column.filter(pyarrow.array(inside)) for column in read]
+
+    def _seconds(self, column: Any) -> NDArray[np.float64]:
+        from pyarrow import types
+
+        if types.is_floating(column.type):
+            return within_calendar(floats(column))
+        from hazemap.temporal.written_times import seconds_of_texts
+
+        seconds = seconds_of_texts(*texts(column), self.time_format)
+        return np.where(valid(column), seconds, np.nan) if column.null_count else seconds
+
     def columns(self, places: list[Any]) -> dict[str, NDArray[Any]]:
-        """What a tree looks at, from the columns `places` as Arrow arrays."""
+        """What a tree looks at, from the columns `places` as Arrow arrays that have `arrived`."""
         points, beside = self.parts[0].points, self.parts[0].beside
         lon, lat = points.lonlat(places[: len(points.sql)])
         others = zip(beside, places[len(points.sql) :], strict=True)

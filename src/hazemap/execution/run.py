@@ -255,6 +255,7 @@ def opened(
         lon=of.lon,
         lat=of.lat,
         time=of.time,
+        time_format=of.time_format,
         dialect=of.dialect,
         key=key,
         memory_limit=memory_limit,

@@ -33,6 +33,10 @@ class Role:
             f"no column is known to hold the {self.what}; found {', '.join(found) or 'no columns'}; {self._hint}"
         )
 
+    def is_guessed(self, columns: Iterable[str]) -> bool:
+        """Whether a column, or more than one, has a usual name."""
+        return any(_plain(column) in names for column in columns for names in self.usual)
+
     @property
     def _hint(self) -> str:
         return f"name the column with --{self.option} ({self.option.replace('-', '_')}=… in Python)"

@@ -120,6 +120,15 @@ def belongs(file: str | os.PathLike[str], source: str) -> bool:
     return pattern
 
 
+def reads_csv(source: str) -> bool:
+    """Whether a table is of CSV files, by names alone."""
+    if lies_elsewhere(source):
+        return _kind(source) == "CSV"
+    with suppress(FileError):
+        return all(_kind(file) == "CSV" for file in files_of(source))
+    return False
+
+
 def _kind(file: str) -> str:
     lower = file.lower()
     return next((kind for kind, ends in ENDINGS.items() if lower.endswith(ends)), "")

@@ -35,7 +35,7 @@ def number_of(part: SourcePart, role: Role, column: str) -> str:
     kind, name = part.kinds[column], quoted(column)
     if kind == "DOUBLE":
         return name
-    if _is_number(kind):
+    if is_number(kind):
         return f"TRY_CAST({name} AS DOUBLE)"
     if column in part.written:
         return quoted(part.written[column])
@@ -67,7 +67,7 @@ def _yes_or_no(part: SourcePart, column: str) -> str:
         return f"CAST({quoted(column)} AS DOUBLE)"
     if part.kinds[column] == "VARCHAR":
         return f"CAST(TRY_CAST(trim({quoted(column)}) AS BOOLEAN) AS DOUBLE)"
-    if not _is_number(part.kinds[column]) and column not in part.written:
+    if not is_number(part.kinds[column]) and column not in part.written:
         raise TableError(
             f"the mark of a row is yes or no, or 1 or 0; the column {column!r} is {part.kinds[column]}: "
             f"name one of its values, {column}=VALUE"
@@ -78,7 +78,7 @@ def _yes_or_no(part: SourcePart, column: str) -> str:
 def _which(part: SourcePart, column: str, values: list[str]) -> str:
     """The number of the value that a column holds, from 1 on; 0 for any other value, NULL for none."""
     kind, name = part.kinds[column], quoted(column)
-    if _is_number(kind):
+    if is_number(kind):
         # Nothing, where it is not a number: statistics of files have DuckDB believe that nothing is NaN.
         held, other = f"TRY_CAST({name} AS DOUBLE)", f"TRY_CAST({name} AS DOUBLE) - TRY_CAST({name} AS DOUBLE)"
         words = [f"CAST({_number(column, value)!r} AS DOUBLE)" for value in values]
@@ -95,7 +95,8 @@ def _which(part: SourcePart, column: str, values: list[str]) -> str:
     return f"CASE {cases} ELSE {other} END"
 
 
-def _is_number(kind: str) -> bool:
+def is_number(kind: str) -> bool:
+    """Whether a type of DuckDB is one of numbers."""
     return kind in NUMBERS or kind.startswith("DECIMAL")
 
 

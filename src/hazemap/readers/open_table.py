@@ -7,7 +7,6 @@ says nothing of anybody in it. Rows that do not serve are dropped one by one, ea
 import json
 import os
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from hazemap.engines.cell_column import CellColumn
@@ -28,9 +27,11 @@ from hazemap.readers.file_formats import open_files
 from hazemap.readers.mark_columns import marked_columns, number_of, side_of
 from hazemap.readers.postgresql_tables import open_database
 from hazemap.readers.spark_tables import is_spark_frame, open_spark_frame, open_spark_table
+from hazemap.readers.time_columns import Limit, time_column, utc
 from hazemap.spark_name import is_spark
 from hazemap.spatial.bounding_box import Box
 from hazemap.tables.keyed_hash import SamplingKey
+from hazemap.temporal.time_format import TimeFormat
 from hazemap.values.marks import Marks
 
 MEMORY_LIMIT = 1 << 30
@@ -39,7 +40,6 @@ LEAST_FOR_DUCKDB = 1 << 28
 LONGEST_POINT = 1_000
 """Bytes of a point, at most: what is longer is nowhere."""
 PLAIN = CsvDialect()
-_ZONED = ("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS")
 
 
 def open_table(
@@ -56,8 +56,9 @@ def open_table(
     resolution: int = 0,
     timed: bool = False,
     box: Box | None = None,
-    since: datetime | str | None = None,
-    until: datetime | str | None = None,
+    since: Limit = None,
+    until: Limit = None,
+    time_format: TimeFormat = "iso",
     unplaced: str | None = None,
     dialect: CsvDialect = PLAIN,
     key: SamplingKey | None = None,
@@ -70,7 +71,8 @@ def open_table(
     `mark` is a column of yes or no, for shares, or several `Marks`; `measured` one of numbers, for statistics of
     values; `cell` one of H3 cells, which say where rows are instead of coordinates, read at a `resolution`; `timed`
     says that the time of each row is needed too. `box` and the times `since <= t < until` (ISO 8601, UTC unless they
-    say otherwise) choose rows; `unplaced` says what to do where only columns called x and y tell where rows are, and is
+    say otherwise) choose rows; `time_format` declares numbers since 1970 ("seconds", "milliseconds"), where times are
+    such; `unplaced` says what to do where only columns called x and y tell where rows are, and is
     None where those are known to be degrees; `dialect` says how CSV files are written; without `key` each table draws
     samples of its own; `memory_limit` is in bytes, 1 GiB unless given. Ids in CSV files are texts as they are written,
     so 7 and 07 are two people; rows without an id are dropped. Errors: `FileError` for a file that is missing or
@@ -108,6 +110,7 @@ def open_table(
         box=box,
         since=since,
         until=until,
+        time_format=time_format,
         unplaced=unplaced,
     )
     kind = SparkTable if isinstance(layout.parts[0].feed, ClusterFeed) else EngineTable
@@ -151,8 +154,9 @@ def layout_of(
     resolution: int = 0,
     timed: bool = False,
     box: Box | None = None,
-    since: datetime | str | None = None,
-    until: datetime | str | None = None,
+    since: Limit = None,
+    until: Limit = None,
+    time_format: TimeFormat = "iso",
     unplaced: str | None = None,
 ) -> Layout:
     """The roles of the columns of a source, as in `open_table`, from what its parts declare."""
@@ -167,15 +171,18 @@ def layout_of(
     measure = None if measured is None else MEASURED.column(columns, measured)
     timely = timed or time is not None or since is not None or until is not None
     when = TIME.column(columns, time) if timely else None
+    times = [None if when is None else time_column(part, when, time_format) for part in source.parts]
+    window = (since, until) if any(each is not None and each.typed is None for each in times) else (None, None)
+    read = timed or window != (None, None)
     ids, id_column, texts = _ids(source, person)
     places = (geometry.column,) if geometry else where
     if source.refuse is not None:
         told_apart_by = None if id_column is None else id_column.name
         source.refuse(named_columns(told_apart_by, *(places or ()), hexagon, when, weight, measure, *marked))
     parts = []
-    for i, part in enumerate(source.parts):
+    for i, (part, each) in enumerate(zip(source.parts, times, strict=True)):
         feed, checking = (
-            each if when is None else _during(each, when, since, until) for each in (part.feed, part.checking)
+            feed if when is None else _during(feed, when, since, until) for feed in (part.feed, part.checking)
         )
         near = feed.inside(places, box) if isinstance(feed, ChoosingFeed) and box is not None and places else None
         parts.append(
@@ -187,24 +194,32 @@ def layout_of(
                 weight=None if weight is None else number_of(part, VALUE, weight),
                 mark=side_of(part, marked) if marked else None,
                 value=None if measure is None else number_of(part, MEASURED, measure),
-                moment=f"epoch({moment_of(part, when)[0]})" if timed and when is not None else None,
-                where=() if when is None else _times(part, when, since, until),
+                moment=None if each is None or not read else each.sql,
+                where=() if each is None else each.within(since, until),
                 checked=part.checked,
                 checking=checking,
                 near=near,
             )
         )
-    zoned = when is None or all(part.kinds[when] in _ZONED for part in source.parts)
     return Layout(
-        source.name, source.rows, ids, id_column, tuple(parts), box, source.check, zoneless=None if zoned else when
+        source.name,
+        source.rows,
+        ids,
+        id_column,
+        tuple(parts),
+        box,
+        source.check,
+        zoneless=None if all(each is None or each.zoned for each in times) else when,
+        time_format=time_format,
+        window=tuple(None if limit is None else utc(limit).timestamp() for limit in window),  # type: ignore[arg-type]
     )
 
 
-def _during(feed: Feed | None, column: str, since: datetime | str | None, until: datetime | str | None) -> Feed | None:
+def _during(feed: Feed | None, column: str, since: Limit, until: Limit) -> Feed | None:
     """A feed without rows that are not in the window, where it can leave them out."""
     if not isinstance(feed, ChoosingFeed):
         return feed
-    return feed.during(column, *(limit if limit is None else _utc(limit) for limit in (since, until)))
+    return feed.during(column, *(limit if limit is None else utc(limit) for limit in (since, until)))
 
 
 def _ids(source: TableSource, person: str | None) -> tuple[Ids | str, IdColumnReader | None, tuple[str, ...]]:
@@ -265,37 +280,3 @@ def _reprojected(points: Points, crs: str) -> Points:
         raise TableError("the reference system of the points is not one that PROJ knows") from None
     wgs84 = CRS.from_user_input("OGC:CRS84")
     return points if system.equals(wgs84, ignore_axis_order=True) else Reprojected(points, system.to_wkt())
-
-
-def _times(
-    part: SourcePart, column: str, since: datetime | str | None, until: datetime | str | None
-) -> tuple[str, ...]:
-    """The conditions on the time, in SQL; a text that is no time fulfils none."""
-    moment, zoned = moment_of(part, column)
-    kind, zone = ("TIMESTAMPTZ", "+00") if zoned else ("TIMESTAMP", "")
-    return tuple(
-        f"{moment} {sign} {kind} '{_utc(limit):%Y-%m-%d %H:%M:%S.%f}{zone}'"
-        for sign, limit in ((">=", since), ("<", until))
-        if limit is not None
-    )
-
-
-def moment_of(part: SourcePart, column: str) -> tuple[str, bool]:
-    """The time of a row in SQL, and whether it is TIMESTAMPTZ; else it is TIMESTAMP, in UTC."""
-    kind, name = part.kinds[column], quoted(column)
-    if kind == "VARCHAR":
-        name, kind = f"TRY_CAST(trim({name}) AS TIMESTAMPTZ)", "TIMESTAMP WITH TIME ZONE"
-    if kind == "TIMESTAMPTZ_NS":  # which DuckDB compares with nothing else
-        name, kind = f"TRY_CAST({name} AS TIMESTAMPTZ)", "TIMESTAMP WITH TIME ZONE"
-    if not kind.startswith(("DATE", "TIMESTAMP")):
-        raise TableError(f"the time must be dates or timestamps; the column {column!r} is {kind}")
-    zoned = kind == "TIMESTAMP WITH TIME ZONE"
-    return (name if zoned else f"TRY_CAST({name} AS TIMESTAMP)"), zoned  # NULL where a time is beyond all calendars
-
-
-def _utc(text: datetime | str) -> datetime:
-    try:
-        moment = text if isinstance(text, datetime) else datetime.fromisoformat(text)
-    except ValueError:
-        raise InputError(f"write a time as 2024-05-31 or 2024-05-31T18:00:00+02:00; found {text!r}") from None
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

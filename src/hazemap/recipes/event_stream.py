@@ -6,7 +6,6 @@ its types is refused before anything is stored.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import Enum
 from math import isfinite
 from typing import Any
@@ -15,6 +14,7 @@ from hazemap.errors import InputError
 from hazemap.field_types import check_fields
 from hazemap.recipes.query_class import FieldType, StreamField, StreamFieldName, StreamSchema
 from hazemap.recipes.sql_query import LONGEST_VALUE, check_text
+from hazemap.temporal.time_format import TimeFormat
 
 LONGEST_KEPT = 3_660
 """Days that an event is kept at most."""
@@ -83,8 +83,11 @@ class EventField:
             check_text(value, self.name, LONGEST_VALUE)
         return value  # type: ignore[no-any-return]  # checked above
 
-    def read(self, text: str) -> EventValue:
-        """A value as a text file writes it: `InputError` for what is not of this type. Nothing means missing."""
+    def read(self, text: str, time_format: TimeFormat = "iso") -> EventValue:
+        """A value as a text file writes it: `InputError` for what is not of this type. Nothing means missing.
+
+        A time is ISO 8601, or a number since 1970 where `time_format` declares its unit.
+        """
         if self.type in (EventType.TEXT, EventType.CATEGORY):
             return self.check(None if not text and self.optional else text)
         if not text.strip():
@@ -92,6 +95,8 @@ class EventField:
         try:
             if len(text) > 64:
                 raise ValueError(text)
+            if self.type is EventType.TIME:
+                return self.check(_moment(text, time_format))
             return self.check(_READ[self.type](text.strip()))
         except (ValueError, OverflowError):
             raise InputError(f"{self.name} is {_NAMES[self.type]}; found another text") from None
@@ -171,11 +176,10 @@ _NAMES = {
 }
 
 
-def _moment(text: str) -> int:
-    if text.isascii() and text.isdigit():
-        return int(text)
-    found = datetime.fromisoformat(text)
-    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() // 1)
+def _moment(text: str, time_format: TimeFormat) -> int:
+    from hazemap.temporal.written_times import seconds_of_text
+
+    return int(seconds_of_text(text, time_format) // 1)  # ValueError where it is NaN
 
 
 def _whole(text: str) -> int:
@@ -193,7 +197,6 @@ def _number(text: str) -> float:
 _READ: dict[EventType, Callable[[str], EventValue]] = {
     EventType.INTEGER: _whole,
     EventType.REAL: _number,
-    EventType.TIME: _moment,
 }
 
 

@@ -195,6 +195,7 @@ class ReleaseSpec(Specification):
             self._first_cells,
             f"the coordinates: {Plane.parse(self.plane)}" if self.plane else "",
             f"the time: {self.table.when}" if self.table.when else "",
+            *self.times,
             f"the weight of a row: its {self.value!r}" if self.value else "",
             self.marks.said if self.marks else "",
             "the names and types of the table's columns",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hazemap.readers.csv_dialect import CsvDialect
     from hazemap.spatial.bounding_box import Box
     from hazemap.tables.contribution_bounding import Bounding
+    from hazemap.temporal.time_format import TimeFormat
 
 TABLE, PRIVACY, FILE, MAP, VALUES = "The table", "Privacy", "Files", "The map", "What is told, and where"
 """Groups of names, as the help of a command shows them."""
@@ -70,6 +71,9 @@ SOURCE = Field(
 )
 
 
+TIME_FORMAT = "Times: iso (8601), or seconds or milliseconds since 1970."
+
+
 class CommonOptions(TypedDict, total=False):
     """What `hazemap.release` and `hazemap.stats` both take."""
 
@@ -78,6 +82,10 @@ class CommonOptions(TypedDict, total=False):
     lat: Annotated[str | None, Field("Latitude in degrees. Guessed.", TABLE, "COLUMN")]
     since: Annotated[str | None, Field("Only rows from then on (ISO 8601).", TABLE, "TIME")]
     until: Annotated[str | None, Field("Only rows before then.", TABLE, "TIME")]
+    time_format: Annotated[
+        "TimeFormat",
+        Field(TIME_FORMAT, TABLE, "FORMAT", default="iso", choices=("iso", "seconds", "milliseconds")),
+    ]
     dialect: "CsvDialect"
     delimiter: Annotated[str | None, Field("Of CSV: , ; tab or |. By default read off the header.", TABLE, "SIGN")]
     encoding: Annotated[str, Field("Of CSV: utf-8, latin-1, cp1252 or utf-16.", TABLE, "NAME", default="utf-8")]

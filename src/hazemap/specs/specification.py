@@ -20,6 +20,7 @@ from hazemap.specs.parsing import budget as parsed_budget
 from hazemap.specs.parsing import budget_texts, refuse_absurd
 from hazemap.specs.spec_fields import Field, Value
 from hazemap.specs.table_spec import TableSpec, named_after, path_of
+from hazemap.temporal.time_slots import Slots
 
 ASSUMPTIONS = (
     "the curator sees every row, and keeps the table and the noise to itself",
@@ -37,6 +38,21 @@ class Specification:
     budget: Budget
     dataset: str
     output: str | None
+
+    @property
+    def timeslots(self) -> Slots:
+        """The slots that are named, or one of all times."""
+        raise NotImplementedError
+
+    @property
+    def timed(self) -> bool:
+        """Whether the times of rows matter."""
+        return self.timeslots.timed or self.table.window != (None, None)
+
+    @property
+    def times(self) -> tuple[str, ...]:
+        """How times are read, for a statement; nothing where they do not matter."""
+        return (f"the times: {self.table.times}",) if self.timed else ()
 
     @classmethod
     def of(cls, source: Any = None, known: Any = None, **asked: Any) -> Self:

@@ -274,6 +274,7 @@ class StatisticsSpec(Specification):
         public = [
             f"the cells: {self.cells}" + (f", {where}" if where else ""),
             f"the slots: {describe(self.timeslots)}",
+            *self.times,
             self._bounds(value_encoding),
             f"the caps: {rule}",
             *self.wanted,

@@ -11,8 +11,9 @@ from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.remote_url import RemoteUrl, is_remote
 from hazemap.spark_name import is_spark, last_name, spark_table
 from hazemap.specs.spec_fields import Value
+from hazemap.temporal.time_format import TimeFormat, checked_format
 
-COLUMNS = ("source", "person", "lon", "lat", "cell_column", "time", "since", "until")
+COLUMNS = ("source", "person", "lon", "lat", "cell_column", "time", "since", "until", "time_format")
 DIALECT = ("delimiter", "encoding", "decimal", "multiline")
 """The names of a document that are about the table."""
 
@@ -39,12 +40,14 @@ class TableSpec:
     until: str | None = None
     dialect: CsvDialect = USUAL_DIALECT
     cell_column: str | None = None
+    time_format: TimeFormat = "iso"
 
     def __post_init__(self) -> None:
         for name in COLUMNS:
             value = getattr(self, name)
             if value is not None and (not isinstance(value, str) or not value):
                 raise InputError(f"{name} must be non-empty text; found {type(value).__name__}")
+        checked_format(self.time_format)
         if is_url(self.source):
             TableUrl.parse(str(self.source))
         if is_spark(self.source):
@@ -67,6 +70,8 @@ class TableSpec:
     def document(self) -> dict[str, Value]:
         """The names that are not left out, and how CSV files are written where that is not as usual."""
         named = {name: value for name in COLUMNS if (value := getattr(self, name)) is not None}
+        if self.time_format == "iso":
+            del named["time_format"]
         told = {name: getattr(self.dialect, name) for name in DIALECT}
         return named | {name: value for name, value in told.items() if value != getattr(USUAL_DIALECT, name)}
 
@@ -74,6 +79,16 @@ class TableSpec:
     def window(self) -> tuple[str | None, str | None]:
         """From when, and until before when, rows count."""
         return self.since, self.until
+
+    @property
+    def times(self) -> str:
+        """How the times of rows are written, and what becomes of others.
+
+        >>> TableSpec("visits.csv", time_format="seconds").times
+        'seconds since 1970; a row with any other time is in no slot and no window, and nothing says how many'
+        """
+        how = "ISO 8601, dates and timestamps" if self.time_format == "iso" else f"{self.time_format} since 1970"
+        return f"{how}; a row with any other time is in no slot and no window, and nothing says how many"
 
     @property
     def when(self) -> str:

@@ -130,6 +130,7 @@ class PublicLocationSpec:
             "numbers of people in every cell and slot, exactly, and of records; which cells are occupied",
             f"the cells: {full.cells}, those with rows",
             f"the slots: {describe(full.timeslots)}",
+            *full.times,
             f"the bounds of {full.value!r}, {shortest(value_encoding.low)} to {shortest(value_encoding.high)}, as "
             "declared: "
             "values outside are clipped to them",

@@ -1,0 +1,59 @@
+"""What a command says of how rows were read: general sentences, of options, names and headers alone.
+
+They stand after every run, for whether a time or a line could be read is a secret of the rows. What a run may hint at
+beyond them follows from the noisy numbers that it has paid for.
+"""
+
+import os
+from typing import TYPE_CHECKING
+
+from hazemap.errors import HazemapError
+
+if TYPE_CHECKING:
+    from hazemap.specs.release_spec import ReleaseSpec
+    from hazemap.specs.statistics_spec import StatisticsSpec
+
+NO_TIME = "whether times are written as is said below, or need --time-format"
+NO_LINE = "whether lines are written as is said below"
+
+
+def reading_notes(order: "ReleaseSpec | StatisticsSpec") -> list[str]:
+    """How times are read, where a run uses any, and which lines count, where it reads CSV."""
+    notes = []
+    if order.timed:
+        notes.append(f"Times were read as {order.table.times}.")
+    if order.table.source is not None and _is_csv(order.table.source):
+        notes.append(_of_lines(order))
+    return notes
+
+
+def where_nobody_is(order: "ReleaseSpec | StatisticsSpec") -> str:
+    """What to look at where the noise hides whether any row counted: from options and names alone."""
+    looks = ["whether the box is the right one", "whether coordinates are degrees, not swapped, in the right columns"]
+    looks += [NO_TIME] if order.timed else []
+    looks += [NO_LINE] if order.table.source is not None and _is_csv(order.table.source) else []
+    return f"look {', '.join(looks[:-1])} and {looks[-1]}"
+
+
+def _is_csv(source: str) -> bool:
+    from hazemap.readers.file_formats import reads_csv
+
+    return reads_csv(source)
+
+
+def _of_lines(order: "ReleaseSpec | StatisticsSpec") -> str:
+    """By the header of a single file of this machine; in general words for others."""
+    from hazemap.readers.csv_files import read_header
+
+    source, fields = str(order.table.source), "as many fields as its header"
+    if os.path.isfile(source):  # noqa: PTH113 - a path as it was written
+        try:
+            names = read_header(source, order.table.dialect).names
+        except HazemapError:
+            names = ()
+        if names:
+            fields = f"{len(names)} field{'' if len(names) == 1 else 's'}, as its header has"
+    return (
+        f"A line of CSV counted if it has {fields}, each bare or whole in quotes; any other was left out, and nothing "
+        "says how many: row names, or a delimiter at the end of lines, make a field more than the header has."
+    )
