@@ -30,6 +30,14 @@ def test_a_text_and_the_arrays_beside_it_are_what_the_text_alone_is():
     assert codec.loads("".join(codec.pieces(THINGS))) == THINGS
 
 
+def test_arrays_from_64_numbers_on_are_beside_a_text_in_the_order_of_their_places():
+    beside: list = []
+    text = "".join(codec.pieces([np.arange(63), np.arange(64), np.arange(65)], beside))
+    inside = ",".join(map(str, range(63)))
+    assert text == f'[{{"array":["int64",[{inside}]]}},{{"array":["int64",0]}},{{"array":["int64",1]}}]'
+    assert [len(each) for each in beside] == [64, 65]
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -202,3 +202,12 @@ def test_a_text_is_counted_as_byte_by_byte_wherever_it_is_cut_and_whatever_is_es
 def test_a_message_may_ask_for_a_little_and_a_file_for_much():
     assert Limits(33_554_432, 2_097_152, 67_108_864, 64, 640, 16_384, 65_536) == MESSAGE
     assert Limits(8_589_934_592, 2_147_483_648, 8_589_934_592, 64, 640, 2_147_483_648, 2_147_483_648) == FILE
+
+
+@pytest.mark.parametrize("package", ["aardvark", "hazema", "hazemap2", "zebra", "hazemap_more"])
+def test_only_types_of_our_own_are_written_without_their_package(package):
+    """Whether its name comes before ours or after it, so that nobody's Quadtree is taken for this one."""
+    theirs = type("Quadtree", (), {"__module__": f"{package}.trees"})
+    assert written_name(theirs) == f"{package}.Quadtree"
+    ours = type("WholeDomain", (), {"__module__": "hazemap.spatial.elsewhere"})
+    assert written_name(ours) == "Everything"

@@ -213,5 +213,8 @@ def test_questions_that_contradict_themselves_are_refused():
     ):
         with pytest.raises(InputError):
             wrong()
+    with pytest.raises(InputError, match=f"low must be a number from 0 to {GRID - 1} for"):
+        PlaceArrayMeans(places, GRID * one, GRID * one)
+    assert PlaceArrayMeans(places, (GRID - 1) * one, GRID * one).size == 1
     with pytest.raises(TableError, match="about samples in places"):
         PlaceMeans(places).total(table({(0, 0): 1}, [1]).pairs)

@@ -3,11 +3,14 @@
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from hazemap.errors import InputError
+from hazemap.privacy.amplification import bit_flip_law
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.amplification.certified_bounds import (
+    UNIT,
     exp_bounds,
     float_below,
     ln_bounds,
@@ -65,3 +68,30 @@ def test_bounds_hold_what_they_bound():
     assert square_root_above(Fraction(2)) ** 2 >= 2
     assert rounded_up(0.1) > Fraction(0.1) > rounded_up(0.1) - Fraction(1, 10**9)
     assert Fraction(float_below(Fraction(1, 10))) <= Fraction(1, 10)
+
+
+def test_a_price_rests_on_the_upper_bound_of_each_logarithm(monkeypatch):
+    """Bounds are 10⁻⁷⁰ apart, which rounding to 10⁻⁹ hides: wide ones show which of them is taken."""
+    wide, asked = Fraction(1, 8), []
+
+    def bounds(value):
+        asked.append(value)
+        low, high = ln_bounds(value)
+        return low - wide, high + wide
+
+    monkeypatch.setattr(bit_flip_law, "ln_bounds", bounds)
+    kept, lost = math.log(0.75 / 0.125), math.log(0.875 / 0.25)
+    law = BitFlipLaw.unary(Fraction(3, 4), Fraction(1, 8))
+    assert float(law.removal) == pytest.approx(max(kept, lost) + 1 / 8)
+    assert float(law.replacement) == pytest.approx(kept + lost + 2 / 8)
+    assert float(BitFlipLaw.asymmetric(3).removal) == pytest.approx(math.log((math.exp(3) + 1) / 2) + 1 / 8)
+    assert (exp_bounds(Fraction(3))[1] + 1) / 2 in asked, "and on the upper bound of an exponential"
+    # what is refused has passed the lower bound of the logarithms, so that no law of one's own is
+    BitFlipLaw(law.keep, law.turn_on, rounded_up(kept + lost - 2 / 8), rounded_up(max(kept, lost) - 1 / 8))
+    with pytest.raises(InputError, match="too small"):
+        BitFlipLaw(law.keep, law.turn_on, rounded_up(kept + lost - 2 / 8 - 1e-6), law.removal)
+
+
+def test_the_unit_is_the_relative_error_of_one_operation_with_floats():
+    assert 1 + UNIT == 1 < 1 + UNIT * (1 + 2 * UNIT), "a number half-way is rounded to the even one, one above it up"
+    assert np.finfo(np.float64).eps / 2 == UNIT

@@ -1,10 +1,12 @@
 """Losses on a grid dominate what they were made from, however they are composed, coarsened and cut."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from hazemap.privacy.amplification.certified_bounds import exp_bounds
 from hazemap.privacy.amplification.privacy_loss_distribution import PrivacyLossDistribution
 
 STEP = 2.0**-5
@@ -84,3 +86,64 @@ def test_what_can_never_be_hidden_stays_infinite():
     assert told.epsilon(0.05) == math.inf
     assert told.compose(told).infinite == pytest.approx(0.19)
     assert told.rounds(3).infinite == pytest.approx(1 - 0.9**3)
+
+
+def masses(rng: np.random.Generator, size: int) -> np.ndarray:
+    """Numbers of which few are short in binary, so that most operations round, and half of them down."""
+    return rng.random(size) / size
+
+
+def exact(told: PrivacyLossDistribution) -> list[Fraction]:
+    return list(map(Fraction, told.mass.tolist()))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rounding_never_takes_away_from_what_exact_numbers_give(seed):
+    """Each operation against rationals: never below, and by 10⁻¹¹ above at the most."""
+    rng, most = np.random.default_rng(seed), 1 + Fraction(1, 10**11)
+    one, two = (PrivacyLossDistribution(STEP, 3, masses(rng, size), 0.01) for size in (60, 200))
+    a, b = exact(one), exact(two)
+    told = one.compose(two)
+    for place, mass in enumerate(exact(told)):
+        truth = sum(a[i] * b[place - i] for i in range(max(0, place - 199), min(60, place + 1)))
+        assert truth <= mass <= truth * most
+    truth = Fraction(0.01) + Fraction(0.01) * sum(a)
+    assert truth <= Fraction(told.infinite) <= truth * most
+
+    coarse, up = two.coarser(), exp_bounds(-Fraction(STEP))  # first is odd, so that one mass comes before
+    share = [1 / (1 + each) for each in up]
+    padded = [Fraction(0), *b, Fraction(0)]
+    for place, mass in enumerate(exact(coarse)):
+        odd = padded[2 * place - 1] if place else Fraction(0), padded[2 * place + 1] if 2 * place + 1 < 202 else 0
+        truth = padded[2 * place] + odd[0] * share[1] + odd[1] * (1 - share[0])
+        assert truth <= mass <= truth * most
+
+    for epsilon in (-2.0, 0.0, 0.5, 3.0):
+        parts = [
+            mass * (1 - exp_bounds(Fraction(epsilon) - Fraction(loss))[1])
+            for mass, loss in zip(b, two.losses.tolist(), strict=True)
+            if loss > epsilon
+        ]
+        truth = Fraction(0.01) + sum(parts)
+        assert truth <= Fraction(two.delta(epsilon)) <= truth * most
+
+    cut = told._trimmed(0.02)
+    begin, end = cut.first - told.first, cut.first - told.first + len(cut.mass)
+    whole, left = exact(told), exact(cut)
+    assert begin > 0 and end < len(whole) and left[1:] == whole[begin + 1 : end]
+    below, above = sum(whole[: begin + 1]), Fraction(told.infinite) + sum(whole[end:])
+    assert below <= left[0] <= below * most and above <= Fraction(cut.infinite) <= above * most
+
+    lost = PrivacyLossDistribution(STEP, 0, np.array([1e-3, 0.5, 1e-20]), 0.5)._trimmed(1e-19)
+    assert Fraction(0.5) + Fraction(1e-20) <= Fraction(lost.infinite), "what is too little for a float is not lost"
+
+
+def test_a_curve_is_dominated_exactly_at_each_of_its_points():
+    curve = np.minimum.accumulate(np.minimum(0.9 * response(1) + 0.02, 1))
+    told = PrivacyLossDistribution.from_curve(STEP, -100, curve)
+    mass = exact(told)
+    ratio = [exp_bounds(-Fraction(steps) * Fraction(STEP))[1] for steps in range(len(mass))]
+    for place in range(0, len(mass), 7):
+        above = sum(mass[j] * (1 - ratio[j - place]) for j in range(place + 1, len(mass)))
+        assert Fraction(float(curve[place])) <= Fraction(told.infinite) + above
+    assert told.delta(float(LOSSES[60])) <= curve[60] * (1 + 1e-9)
