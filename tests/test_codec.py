@@ -92,11 +92,11 @@ COUNTS = Counts(QUARTERS, AtMostRows(3, outside=Outside.COUNT))
 PLANE = PlaneQuadtree.over(Plane.parse("1000,800"), PlaneBox(0, 0, 1000, 800), 3)
 HEXAGONS = Hexagons(Box(2.2, 48.8, 2.4, 48.9), 7, 9)
 
-VALUE_ENCODING = ValueEncoding(0, 65, degree=2, bins=16, weights=(2, 1))
+VALUE_ENCODING = ValueEncoding(0, 65, degree=2, branchings=(16, 4), weights=(20, 9, 2))
 
 ONLY_VALUES = KnownCountValues(
     CellTimeSlots(Leaves(TREE, TREE.children(TREE.root)[:2]), Clock("UTC", (0, 43200)), VALUE_ENCODING),
-    OwnMeans(2, 3, 4 << 20),
+    OwnMeans(2, 3, 42 << 20),
     np.array([5, 0, 7, 1]),
     np.array([9, 0, 6, 0]),
     most=5,

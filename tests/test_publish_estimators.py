@@ -94,7 +94,7 @@ def test_the_statement_names_model_estimator_bias_and_which_mean(ledger, estimat
     text = statement.text()
     assert "the values of one person differ; how many samples each person gives, and in which cells, is public" in text
     assert f"chosen from whereabouts and the budget ({estimator}: " in text
-    assert "which statistics: the mean of all samples, each once" in text
+    assert "which statistics: the mean of all records, each once" in text
     assert "what else may move an estimate, at most: " in text
     assert statement.charged == ("every number that is made of values",)
     people = made(rides(), ledger, estimator=estimator, mean_of="people").statement.text()
@@ -118,7 +118,7 @@ def test_the_two_means_differ_where_people_with_more_samples_are_faster(ledger):
         }
     )
     samples, people = (
-        told(made(table, ledger, estimator="plain", epsilon=50, mean_of=what))[0] for what in ("samples", "people")
+        told(made(table, ledger, estimator="plain", epsilon=50, mean_of=what))[0] for what in ("records", "people")
     )
     assert samples == pytest.approx(50 * 30 / 31 + 10 / 31, abs=0.5) and people == pytest.approx(30, abs=0.5)
     assert told(made(table, ledger, epsilon=50))[0] == pytest.approx(30, abs=0.5)
@@ -174,11 +174,11 @@ def test_every_budget_is_understood(ledger, options, estimator):
         ({"estimator": "plain", "model": "full", "box": "13,52,14,53"}, "holds only where it is public who is where"),
         ({"length": "median"}, "for an --estimator other than own-means"),
         ({"chop_user": True}, "for an --estimator other than own-means"),
-        ({"mean_of": "people"}, "for an --estimator other than own-means"),
+        ({"mean_of": "people", "max_records_per_cell": 2}, "each counts once, not for 2 records"),
         ({"estimator": "levy", "length": "0"}, "a number from 1 on"),
         ({"estimator": "levy", "length": "9" * 400}, "a number from 1 on"),
         ({"estimator": "levy", "length": "½"}, "a number from 1 on"),
-        ({"estimator": "plain", "mean_of": "cells"}, "of samples or of people"),
+        ({"estimator": "plain", "mean_of": "cells"}, "of records or of people"),
         ({"estimator": "plain", "quantiles": (0.5,)}, "tells means"),
         ({"estimator": "plain", "max_records_per_cell": 2}, "--length says"),
         ({"estimator": "plain", "max_cells_per_person": 0}, "at least 1"),

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from hazemap.cells import Leaves
-from hazemap.estimate.mean_and_quantile_intervals import Interval
+from hazemap.estimate.mean_intervals import Interval
 from hazemap.estimate.value_estimates import Measurements
 from hazemap.estimate.value_variance import variances_known
 from hazemap.spatial.quadtree import Quadtree

@@ -26,7 +26,7 @@ from hazemap.values.value_encoding import ValueEncoding
 
 BOX = Box(13.2, 52.4, 13.6, 52.6)
 SQUARE = Quadtree.around(BOX, 2)
-VALUE_ENCODING = ValueEncoding(0, 60, 2, 8)
+VALUE_ENCODING = ValueEncoding(0, 60, 2, (8,))
 
 
 def town(people: int = 3000, each: int = 4) -> tuple[MemoryTable, np.ndarray]:

@@ -26,8 +26,8 @@ CELLS = Leaves.at_level(SQUARE, 2)
 VALUE_ENCODINGS = [
     ValueEncoding(0, 60),
     ValueEncoding(0, 60, 2),
-    ValueEncoding(0, 60, 1, 4, (1, 3)),
-    ValueEncoding(0, 60, 2, 5, (2, 1)),
+    ValueEncoding(0, 60, 1, (4,), (1, 3)),
+    ValueEncoding(0, 60, 2, (5, 2), (2, 1, 3)),
 ]
 ENCODERS = [
     Values(CellTimeSlots(CELLS, slots, value_encoding), OwnMeans(cells, records, value_encoding.scale))

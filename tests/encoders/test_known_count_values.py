@@ -22,8 +22,8 @@ SQUARE = Quadtree.around(Box(0.0, 0.0, 1.0, 1.0), 1)
 VALUE_ENCODINGS = [
     ValueEncoding(0, 60),
     ValueEncoding(0, 60, 2),
-    ValueEncoding(0, 60, 1, 3),
-    ValueEncoding(0, 60, 2, 4, (2, 1)),
+    ValueEncoding(0, 60, 1, (3,)),
+    ValueEncoding(0, 60, 2, (2, 2), (6, 2, 1)),
 ]
 every_value_encoding = pytest.mark.parametrize("value_encoding", VALUE_ENCODINGS, ids=str)
 WHO = np.array([1, 1, 1, 2, 2, 3])

@@ -37,7 +37,7 @@ from hazemap.values.value_encoding import ValueEncoding
 
 FULL = np.uint64(2**64 - 1)
 SQUARE = Quadtree.around(Box(0.0, 0.0, 1.0, 1.0), 2)
-VALUE_ENCODING = ValueEncoding(0, 60, 2, 5, (2, 1))
+VALUE_ENCODING = ValueEncoding(0, 60, 2, (5, 2), (2, 1, 3))
 MEASURED = CellTimeSlots(Leaves.at_level(SQUARE, 2), Always(), VALUE_ENCODING)
 
 

@@ -31,7 +31,7 @@ from hazemap.values.cell_slot_counters import CellTimeSlots
 from hazemap.values.value_encoding import ValueEncoding
 
 SQUARE = Quadtree.around(Box(13.2, 52.4, 13.6, 52.6), 2)
-VALUE_ENCODING = ValueEncoding(0, 60, 2, 8)
+VALUE_ENCODING = ValueEncoding(0, 60, 2, (8, 4), (10, 9, 2))
 SLOTS = Clock("Europe/Berlin", (0, 43200))
 
 

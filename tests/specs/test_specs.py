@@ -151,7 +151,7 @@ def test_a_keyword_that_is_not_known_is_refused_as_python_does():
     with pytest.raises(TypeError, match="unexpected keyword argument 'epsilom'"):
         hazemap.release("a.csv", epsilom=1)
     shown = inspect.signature(hazemap.stats).parameters
-    assert shown["max_records_per_cell"].default == 1 and shown["model"].default == "full" and "asked" not in shown
+    assert shown["max_records_per_cell"].default is None and shown["model"].default == "full" and "asked" not in shown
     assert set(inspect.signature(hazemap.release).parameters) > set(RELEASE) > {"box", "method", "delimiter"}
 
 

@@ -23,7 +23,7 @@ from hazemap.values.value_encoding import ValueEncoding
 SQUARE = Quadtree.around(Box(0.0, 0.0, 1.0, 1.0), 2)
 EVERY = [
     ObservedCellSlots(SQUARE, Always(), ValueEncoding(0, 60)),
-    ObservedCellSlots(SQUARE, Clock("Europe/Berlin", (0, 43200)), ValueEncoding(0, 60, 2, 5)),
+    ObservedCellSlots(SQUARE, Clock("Europe/Berlin", (0, 43200)), ValueEncoding(0, 60, 2, (5, 3))),
     ObservedCellSlots(Hexagons(WORLD, 0, 4), Clock.hours("UTC"), ValueEncoding(0, 60, 2)),
     ObservedCellSlots(SQUARE, Always(), ValueEncoding(0, 60), Leaves(SQUARE, Leaves.at_level(SQUARE, 2).cells[:9])),
 ]

@@ -17,8 +17,8 @@ from hazemap.values.value_encoding import STEPS, ValueEncoding
 VALUE_ENCODINGS = [
     ValueEncoding(0, 65),
     ValueEncoding(-5, 5, degree=2),
-    ValueEncoding(0, 1, 1, 16),
-    ValueEncoding(0, 1, 2, 7, (3, 2)),
+    ValueEncoding(0, 1, 1, (4, 4), (10, 9, 2)),
+    ValueEncoding(0, 1, 2, (7,), (3, 2)),
 ]
 SQUARE = Quadtree.around(Box(0.0, 0.0, 1.0, 1.0), 3)
 CELLS = Leaves.at_level(SQUARE, 2)
@@ -41,16 +41,26 @@ def test_the_parts_give_the_value_and_its_square_back(value_encoding):
         assert np.allclose(moments[:, 2], y**2, atol=1e-12)
 
 
-@given(st.floats(0, 65), st.integers(2, 50))
-def test_a_value_lies_in_its_bin(value, bins):
-    value_encoding = ValueEncoding(0, 65, bins=bins)
-    reading = value_encoding.quantizer.read(np.array([value]))
-    at = int(np.argmax(value_encoding.parts[reading[0], 2:]))
-    half = 65 / STEPS  # a reading is off by half a step
-    assert value_encoding.edges[at] - half <= value <= value_encoding.edges[at + 1] + half
+@given(st.floats(0, 65), st.integers(2, 32), st.integers(2, 32))
+def test_a_value_lies_between_the_edges_of_its_bins(value, first, further):
+    value_encoding = ValueEncoding(0, 65, branchings=(first, further))
+    [reading] = value_encoding.quantizer.read(np.array([value]))
+    counter, found = 2, []
+    for level, size in enumerate(value_encoding.levels, 1):
+        parts = value_encoding.parts[reading, counter : counter + size]
+        [at] = np.flatnonzero(parts)
+        edges = value_encoding.edges(level)
+        assert edges[at] - 1e-12 <= value <= edges[at + 1] + 1e-12  # a tie may be read either way
+        found, counter = [*found, int(at)], counter + size
+    assert found[1] // further == found[0]
 
 
-@pytest.mark.parametrize("wrong", [(0, 0), (1, 0), (0, np.inf), (0, 1, 3), (0, 1, 1, 1), (0, 1, 1, 4, (0, 1))])
+@pytest.mark.parametrize(
+    "wrong",
+    [(0, 0), (1, 0), (0, np.inf), (0, 1, 3), (0, 1, 1, (1,)), (0, 1, 1, (4,), (0, 1)), (0, 1, 1, (4, 4), (2, 1)),
+     (0, 1, 1, (16, 65)), (0, 1, 1, (4, 1)), (0, 1, 1, (4,), (1, 65))],
+    ids=str,
+)  # fmt: skip
 def test_value_encodings_that_cannot_be_are_refused(wrong):
     with pytest.raises(InputError):
         ValueEncoding(*wrong)
@@ -97,4 +107,4 @@ def test_what_makes_no_sense_is_refused():
         CellTimeSlots(Leaves(SQUARE, np.array([NOWHERE])), Always(), ValueEncoding(0, 1))
     fine = Leaves.at_level(Hexagons(Box(0.0, 0.0, 20.0, 20.0), 6, 6), 0)
     with pytest.raises(InputError, match="choose coarser cells or fewer slots"):
-        CellTimeSlots(fine, Clock.hours("UTC"), ValueEncoding(0, 1, 2, 64))
+        CellTimeSlots(fine, Clock.hours("UTC"), ValueEncoding(0, 1, 2, (64,)))

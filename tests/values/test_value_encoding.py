@@ -13,9 +13,9 @@ from hazemap.values.value_encoding import STEPS, KnownCountEncoding, ValueEncodi
 VALUE_ENCODINGS = [
     ValueEncoding(0, 60),
     ValueEncoding(0, 60, 2),
-    ValueEncoding(0, 60, 1, 3),
-    ValueEncoding(0, 60, 2, 16, (2, 1)),
-    ValueEncoding(0, 60, 2, 2, (3, 5)),
+    ValueEncoding(0, 60, 1, (3,)),
+    ValueEncoding(0, 60, 2, (16,), (2, 1)),
+    ValueEncoding(0, 60, 2, (2, 4, 3), (20, 9, 2, 1)),
 ]
 every_value_encoding = pytest.mark.parametrize("value_encoding", VALUE_ENCODINGS, ids=str)
 
@@ -78,14 +78,14 @@ def test_counters_are_the_means_of_what_records_say(value_encoding, readings):
     assert found[0] / known_encoding.scales[0] == pytest.approx(y.mean(), abs=2e-6)
     if value_encoding.degree == 2:
         assert found[1] / known_encoding.scales[0] == pytest.approx((y * (1 - y)).mean(), abs=2e-6)
-    if value_encoding.bins:
-        bins = found[value_encoding.degree :]
-        assert bins.min() >= 0 and bins.sum() == known_encoding.scales[1]
-        wanted = np.histogram(
-            np.minimum((y * value_encoding.bins).astype(int), value_encoding.bins - 1),
-            np.arange(value_encoding.bins + 1),
-        )[0]
-        assert bins / known_encoding.scales[1] == pytest.approx(wanted / len(y), abs=2e-6)
+    first = value_encoding.degree
+    for size, scale in zip(value_encoding.levels, known_encoding.scales[1:], strict=True):
+        bins = found[first : first + size]
+        assert bins.min() >= 0 and bins.sum() == scale
+        wanted = np.histogram(np.minimum((y * size).astype(int), size - 1), np.arange(size + 1))[0]
+        assert bins / scale == pytest.approx(wanted / len(y), abs=2e-6)
+        first += size
+    assert first == len(found)
 
 
 def test_a_person_with_very_many_records_does_not_overflow():

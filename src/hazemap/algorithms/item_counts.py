@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hazemap.arrays import Floats, Ints
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import reach
-from hazemap.estimate.mean_and_quantile_intervals import loudest
+from hazemap.estimate.mean_intervals import loudest
 from hazemap.estimate.report_intervals import report_intervals
 from hazemap.field_types import EqualByFields, check_fields, own_array
 from hazemap.noisy_queries import Answer

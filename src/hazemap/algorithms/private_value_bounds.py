@@ -12,7 +12,7 @@ import numpy as np
 from hazemap.arrays import Floats
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
-from hazemap.estimate.mean_and_quantile_intervals import loudest
+from hazemap.estimate.mean_intervals import loudest
 from hazemap.noisy_queries import Answer, Prices, Query, Rounds
 from hazemap.tables.contribution_bounding import OneVote
 from hazemap.values.histogram_bins import FloatGrid, HistogramBins, Log2Bins

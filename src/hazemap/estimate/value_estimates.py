@@ -8,29 +8,23 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hazemap.arrays import Floats, Ints
+from hazemap.arrays import Bools, Floats, Ints
 from hazemap.cells import Leaves
 from hazemap.encoders.cell_values import Values
 from hazemap.encoders.known_count_values import KnownCountValues
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import checked_confidence, reach
-from hazemap.estimate.mean_and_quantile_intervals import (
-    Interval,
-    loudest,
-    means,
-    means_known,
-    quantiles,
-    quantiles_known,
-)
+from hazemap.estimate.mean_intervals import Interval, loudest, means, means_known
+from hazemap.estimate.quantile_intervals import BinTree
 from hazemap.estimate.value_variance import variances, variances_known
 from hazemap.noisy_queries import Answer
 from hazemap.temporal.time_slots import Always
 from hazemap.values.cell_slot_counters import CellTimeSlots
+from hazemap.values.value_encoding import READ, ValueEncoding
 
 TOO_WIDE = 0.5
-"""An interval wider than this part of what is possible says too little to be shown."""
+"""Noise that leaves an interval wider than this part of what is possible says too little to be shown."""
 
 BENT = 0.75
 """A variance is published where noise moves it by at most this part of what is possible, whatever people are like."""
@@ -55,7 +49,7 @@ class ValueEstimate:
     stddev: Floats
     low: Floats
     high: Floats
-    too_few: NDArray[np.bool_]
+    too_few: Bools
     bias: Floats | None = None
 
 
@@ -98,12 +92,14 @@ class Measurements:
         return self.counters[:, : value_encoding.degree + 1] * times, (self.stddev * times, self.kurtosis)
 
     @cached_property
-    def _bins(self) -> tuple[Floats, tuple[float, float]]:
+    def _levels(self) -> tuple[Floats, BinTree]:
+        """The counters of all levels of bins, scaled so that those of a level add up to people; and their noise."""
         value_encoding = self.tree.value_encoding
-        if not value_encoding.bins:
-            raise InputError("quantiles were not asked for (--quantiles, --bins): the value encoding has no bins")
-        times = value_encoding.scale / value_encoding.scales[1]
-        return self.counters[:, value_encoding.degree + 1 :] * times, (self.stddev * times, self.kurtosis)
+        first, levels = _first_bin(value_encoding, value_encoding.degree + 1), value_encoding.levels
+        times = [value_encoding.scale / scale for scale in value_encoding.scales[1:]]
+        known = self.people_stddev, value_encoding.degree + 1
+        tree = BinTree(levels, tuple(self.stddev * each for each in times), known, self.kurtosis)
+        return self.counters[:, first:] * np.repeat(times, levels), tree
 
     @property
     def people(self) -> Floats:
@@ -138,20 +134,30 @@ class Measurements:
     def threshold(self) -> float:
         """Of fewer people than this nothing is published. Public: it follows from the noise and the number of places.
 
-        Noise alone lifts any empty place above it in less than 1 release of 100; so published places are real.
+        Noise alone lifts any empty place above it in less than 1 release of 100; so published places are real. And of
+        so many people whose mean is in the middle the interval of the mean is no wider than half of the bounds. (A
+        limit on the width of each interval would pick the places whose noise made it too narrow.)
         """
         return self.threshold_of(self.tree.places)
 
     def threshold_of(self, places: int) -> float:
-        """The same, if this many places were asked."""
-        counters, noise = self._moments
-        return loudest(counters.shape[1], noise, CHANCE / places)
+        """The same, if this many places were asked.
+
+        Noise of standard deviation σ in each of n counters leaves a mean in the middle of the bounds within a quarter
+        of them where N ≥ z σ √(8 + n): Fieller's interval ends at (θ − 1/2)² (N² − n z²σ²) = z²σ²/2.
+        """
+        counters, (stddev, kurtosis) = self._moments
+        number = counters.shape[1]
+        margin = float(reach(0.95, np.full(1, kurtosis))[0]) * stddev
+        needed: float = margin * (2 / TOO_WIDE**2 + number) ** 0.5
+        return max(loudest(number, (stddev, kurtosis), CHANCE / places), needed)
 
     def means(self, confidence: float = 0.95) -> ValueEstimate:
         """The mean: of the people in a place, each with the mean of their own records."""
         counters, noise = self._moments
-        found = means(counters, np.linspace(0, 1, counters.shape[1]), noise, confidence)
-        return self._known(found, self.tree.value_encoding.width, self.tree.value_encoding.low, 1.0)
+        found = _as_read(means(counters, np.linspace(0, 1, counters.shape[1]), noise, confidence), READ, 1.0)
+        few = (self.people < self.threshold) | np.isnan(found.value)
+        return _in_unit(found, few, self.tree.value_encoding.width, self.tree.value_encoding.low)
 
     def variances(self, confidence: float = 0.95) -> ValueEstimate:
         """The variance, within people and between them, in the unit of the value squared.
@@ -166,6 +172,7 @@ class Measurements:
         needed = self.variance_threshold
         near = self.people < needed + NEAR * self.people_stddev
         found = variances(counters, noise, np.where(near, 1 - (1 - confidence) / SURER, confidence))
+        found = _as_read(found, READ * (1 + READ), 0.25)
         few = (self.people < needed) | np.isnan(found.value)
         return _in_unit(found, few, self.tree.value_encoding.width**2, 0.0)
 
@@ -182,31 +189,43 @@ class Measurements:
         return max(self.threshold, margin / (BENT * 0.25))
 
     def quantiles(self, rank: float, confidence: float = 0.95) -> ValueEstimate:
-        """The value below which a part `rank` lies."""
-        counters, noise = self._bins
-        found = quantiles(counters, rank, noise, confidence)
-        return self._known(
-            found,
-            self.tree.value_encoding.width / counters.shape[1],
-            self.tree.value_encoding.low,
-            float(counters.shape[1]),
-        )
+        """The values below which a part `rank` lies: see `estimate.quantile_intervals`."""
+        counters, tree = self._levels
+        found = tree.quantiles(counters, self.people, rank, confidence)
+        few = (self.people < max(self.threshold, tree.needed(rank, TOO_WIDE))) | np.isnan(found.value)
+        return _in_unit(_at_edges(found, self.tree.value_encoding), few, 1.0, self.tree.value_encoding.low)
 
     @property
     def histograms(self) -> tuple[Floats, float, float]:
-        """People in each bin of each place, float64[places, bins], unbiased; the noise of each, and its kurtosis."""
-        counters, (stddev, kurtosis) = self._bins
-        return counters, stddev, kurtosis
-
-    def _known(self, found: Interval, unit: float, least: float, span: float) -> ValueEstimate:
-        """In the unit of the value, without the values of which too little is known."""
-        few = ~(found.high - found.low <= TOO_WIDE * span) | (self.people < self.threshold) | np.isnan(found.value)
-        return _in_unit(found, few, unit, least)
+        """People in each bin of the first level, float64[places, bins], unbiased; the noise of each, its kurtosis."""
+        counters, tree = self._levels
+        return counters[:, : tree.sizes[0]], tree.stddevs[0], tree.kurtosis
 
 
-def _in_unit(found: Interval, few: NDArray[np.bool_], unit: float, least: float) -> ValueEstimate:
+def _first_bin(value_encoding: ValueEncoding, moments: int) -> int:
+    """The first counter of bins, behind those of the moments."""
+    if not value_encoding.bins:
+        raise InputError("quantiles were not asked for (--quantiles, --bins): the value encoding has no bins")
+    return moments
+
+
+def _as_read(found: Interval, off: float, most: float) -> Interval:
+    """An interval that also holds what reading values in steps can move, within 0 … `most`."""
+    return found._replace(low=np.maximum(found.low - off, 0), high=np.minimum(found.high + off, most))
+
+
+def _at_edges(found: Interval, value_encoding: ValueEncoding) -> Interval:
+    """An interval of finest bins as one of values, from the lower bound on: it ends at the very edges of bins."""
+    edges = value_encoding.edges(len(value_encoding.levels)) - value_encoding.low
+    value, low, high = (np.interp(each, np.arange(len(edges)), edges) for each in (found.value, found.low, found.high))
+    return Interval(value, found.stddev * value_encoding.width / value_encoding.bins, low, high)
+
+
+def _in_unit(found: Interval, few: Bools, unit: float, least: float) -> ValueEstimate:
+    """In the unit of the value; where a value is published, its interval is long enough to hold it."""
     value, stddev = np.where(few, np.nan, found.value), np.where(few, np.nan, found.stddev)
-    return ValueEstimate(least + unit * value, unit * stddev, least + unit * found.low, least + unit * found.high, few)
+    low, high = np.fmin(found.low, value), np.fmax(found.high, value)
+    return ValueEstimate(least + unit * value, unit * stddev, least + unit * low, least + unit * high, few)
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,14 +301,15 @@ class KnownPeople:
     @property
     def threshold(self) -> float:
         """A place in which fewer people count is not published: its interval would be too wide."""
-        wide = reach(0.95, np.full(1, self.kurtosis))[0] * self.stddev / self.asked.known_encoding.scales[0]
-        return float(2 * wide / TOO_WIDE)
+        _, (stddev, kurtosis) = self._moments
+        return float(2 * reach(0.95, np.full(1, kurtosis))[0] * stddev / TOO_WIDE)
 
     def means(self, confidence: float = 0.95) -> ValueEstimate:
         """The mean over the people who count, of the mean of their own records."""
         sums, noise = self._moments
-        found = means_known(sums[:, 0], self._weight, noise, confidence)
-        return self._known(found, self.tree.value_encoding.width, self.tree.value_encoding.low, 1.0)
+        found = _as_read(means_known(sums[:, 0], self._weight, noise, confidence), READ, 1.0)
+        value_encoding = self.tree.value_encoding
+        return self._told(found, self._weight >= self.threshold, value_encoding.width, value_encoding.low, 1.0)
 
     def variances(self, confidence: float = 0.95) -> ValueEstimate:
         """The variance, within people and between them, in the unit of the value squared.
@@ -300,35 +320,35 @@ class KnownPeople:
             raise InputError("variances were not asked for: the value encoding has degree 1")
         sums, noise = self._moments
         found = variances_known(sums[:, 0], sums[:, 1], self._weight, noise, confidence)
+        found = _as_read(found, READ * (1 + READ), 0.25)
         # Told or not by the number of people, which is public: the width of the interval hangs on what is not.
         wide = reach(0.95, np.full(1, noise[1]))[0] * noise[0] * 2**0.5 / self._weight
         return self._told(found, wide <= BENT * 0.25, self.tree.value_encoding.width**2, 0.0, 0.25)
 
     def quantiles(self, rank: float, confidence: float = 0.95) -> ValueEstimate:
-        """The value below which a part `rank` lies."""
-        value_encoding, (bins, noise) = self.tree.value_encoding, self._bins
-        found = quantiles_known(bins, rank, self._weight, noise, confidence)
-        return self._known(
-            found, self.tree.value_encoding.width / value_encoding.bins, value_encoding.low, float(value_encoding.bins)
-        )
+        """The values below which a part `rank` lies: see `estimate.quantile_intervals`."""
+        value_encoding, (bins, tree) = self.tree.value_encoding, self._levels
+        found = _at_edges(tree.quantiles(bins, self._weight, rank, confidence), value_encoding)
+        enough = self._weight >= tree.needed(rank, TOO_WIDE)
+        return self._told(found, enough, 1.0, value_encoding.low, value_encoding.width)
 
     @property
     def histograms(self) -> tuple[Floats, float, float]:
-        """People in each bin of each place, float64[places, bins], unbiased (NaN where nothing was asked); the noise of
-        each, and its kurtosis.
+        """People in each bin of the first level of each place, float64[places, bins], unbiased (NaN where nothing was
+        asked); the noise of each, and its kurtosis.
         """
-        bins, (stddev, kurtosis) = self._bins
-        spread = np.full((self.tree.places, bins.shape[1]), np.nan)
-        spread[self.asked.told] = bins
-        return spread, stddev, kurtosis
+        bins, tree = self._levels
+        spread = np.full((self.tree.places, tree.sizes[0]), np.nan)
+        spread[self.asked.told] = bins[:, : tree.sizes[0]]
+        return spread, tree.stddevs[0], tree.kurtosis
 
     @property
-    def _bins(self) -> tuple[Floats, tuple[float, float]]:
-        value_encoding = self.tree.value_encoding
-        if not value_encoding.bins:
-            raise InputError("quantiles were not asked for (--quantiles, --bins): the value encoding has no bins")
-        scale = self.asked.known_encoding.scales[1]
-        return self.counters[:, value_encoding.degree :] / scale, (self.stddev / scale, self.kurtosis)
+    def _levels(self) -> tuple[Floats, BinTree]:
+        """The counters of all levels of bins, in people; and their noise."""
+        value_encoding, scales = self.tree.value_encoding, self.asked.known_encoding.scales[1:]
+        first, levels = _first_bin(value_encoding, value_encoding.degree), value_encoding.levels
+        tree = BinTree(levels, tuple(self.stddev / scale for scale in scales), (0.0, 1), self.kurtosis)
+        return self.counters[:, first:] / np.repeat(scales, levels), tree
 
     @property
     def _moments(self) -> tuple[Floats, tuple[float, float]]:
@@ -339,23 +359,15 @@ class KnownPeople:
     def _weight(self) -> Floats:
         return self.asked.weight[self.asked.told].astype(np.float64)
 
-    def _known(self, found: Interval, unit: float, least: float, span: float) -> ValueEstimate:
-        """Of all places, without the values of which too little is known."""
-        return self._told(found, found.high - found.low <= TOO_WIDE * span, unit, least, span)
-
-    def _told(
-        self, found: Interval, narrow: NDArray[np.bool_], unit: float, least: float, span: float
-    ) -> ValueEstimate:
+    def _told(self, found: Interval, enough: Bools, unit: float, least: float, span: float) -> ValueEstimate:
         """Of all places, in the unit of the value: what is not told has the whole range as its interval."""
         told = self.asked.told
-        value, stddev = self._spread(found.value, narrow), self._spread(found.stddev, narrow)
+        value, stddev = self._spread(found.value, enough), self._spread(found.stddev, enough)
         low, high = np.zeros(self.tree.places), np.full(self.tree.places, span)
         low[told], high[told] = np.clip(found.low, 0, span), np.clip(found.high, 0, span)
-        return ValueEstimate(
-            least + unit * value, unit * stddev, least + unit * low, least + unit * high, np.isnan(value)
-        )
+        return _in_unit(Interval(value, stddev, low, high), np.isnan(value), unit, least)
 
-    def _spread(self, numbers: Floats, known: NDArray[np.bool_]) -> Floats:
+    def _spread(self, numbers: Floats, known: Bools) -> Floats:
         """Numbers of the published places, NaN elsewhere."""
         spread = np.full(self.tree.places, np.nan)
         spread[self.asked.told[known]] = numbers[known]

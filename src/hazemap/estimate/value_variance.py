@@ -17,7 +17,7 @@ import numpy as np
 
 from hazemap.arrays import Floats
 from hazemap.estimate.confidence_margins import reach
-from hazemap.estimate.mean_and_quantile_intervals import Interval
+from hazemap.estimate.mean_intervals import Interval
 
 Noise = tuple[float | Floats, float]
 """The standard deviation of a counter, one for all or of each place, and its excess kurtosis."""

@@ -11,13 +11,13 @@ from typing import Unpack
 import numpy as np
 
 from hazemap.algorithms import CellStatistics, PrivateBoxStatistics
-from hazemap.algorithms.partition_selection import first_level
 from hazemap.algorithms.two_stage_statistics import TwoStageStatistics
 from hazemap.cells import Leaves
 from hazemap.encoders import Values
 from hazemap.estimate.value_estimates import Measurements
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.mechanisms import noise_for
+from hazemap.specs.quantile_bins import number_of_cells
 from hazemap.specs.spec_fields import StatisticsOptions, takes
 from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.values.cell_slot_counters import CellTimeSlots
@@ -85,7 +85,7 @@ def planned(spec: StatisticsSpec) -> StatsPlan:
     """What the statistics of a specification would tell. Nothing is read, and nothing is paid."""
     money, select = spec.budget, spec.select
     method = spec.inner.method if isinstance(spec.inner, TwoStageStatistics) else spec.inner
-    number = None if isinstance(spec.algorithm, PrivateBoxStatistics) else _cells(method, select)
+    number = None if isinstance(spec.algorithm, PrivateBoxStatistics) else number_of_cells(method, selected=select)
     share, cap = left_for_values(spec.algorithm), method.bounding.cells
     many = len(spec.timeslots.names)
     places = None if number is None else number * many
@@ -107,17 +107,6 @@ def left_for_values(method: CellStatistics | TwoStageStatistics | PrivateBoxStat
     return left
 
 
-def _cells(method: CellStatistics, select: bool) -> int:
-    """How many cells the box has; about how many, where there are too many to list."""
-    if method.only:
-        return len(method.only)
-    level, cells = first_level(method.tree, method.level)
-    if level == method.level:
-        return method.measured.cells.size if not select else len(cells)
-    below = method.tree.children(cells[:1])
-    return int(len(cells) * len(below) ** (method.level - level))
-
-
 def _reach(method: CellStatistics, cap: int, budget: Budget, places: int, width: float) -> Reach:
     value_encoding, rule = method.value_encoding, replace(method.bounding, cells=cap)
     one = CellTimeSlots(Leaves(method.tree, method.tree.root[:1]), method.slots, value_encoding)
@@ -131,6 +120,6 @@ def _reach(method: CellStatistics, cap: int, budget: Budget, places: int, width:
     found = Measurements(one, shape, noise.stddev / value_encoding.scale, noise.kurtosis)
     mean, needed = found.means(), found.threshold_of(places)
     part = (mean.high - mean.low) / 2 / value_encoding.width
-    told = (np.array(PEOPLE) >= needed) & (2 * part <= 0.5)
+    told = np.array(PEOPLE) >= needed
     widths = tuple(width * float(each) if fine else None for each, fine in zip(part, told, strict=True))
     return Reach(cap, found.people_stddev / np.sqrt(value_encoding.degree + 1), needed, widths)

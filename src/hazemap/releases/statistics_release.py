@@ -201,7 +201,7 @@ class Statistics(BaseRelease, contents=StatisticsContents):
         if np.isnan(people[at]).any():
             raise InputError(f"too few people are in {cell} at {self.slots[which]}: nothing was asked there")
         return Histogram(
-            cell, self.slots[which], self.measurements.tree.value_encoding.edges, people[at], stddev, kurtosis
+            cell, self.slots[which], self.measurements.tree.value_encoding.edges(1), people[at], stddev, kurtosis
         )
 
     def _cell(self, cell: str) -> int:

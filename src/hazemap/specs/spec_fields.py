@@ -214,7 +214,8 @@ class StatisticsOptions(CommonOptions, total=False):
         ),
     ]
     max_records_per_cell: Annotated[
-        int, Field("For how many records a person counts in a cell and slot at most.", PRIVACY, "K", int, 1)
+        int | None,
+        Field("For how many records a person counts in a cell and slot at most: 1, of records 10.", PRIVACY, "K", int),
     ]
     select: Annotated[
         bool,
@@ -274,10 +275,10 @@ class StatisticsOptions(CommonOptions, total=False):
     mean_of: Annotated[
         str | None,
         Field(
-            "Of an --estimator: the mean of all samples, or of people's means, each once.",
+            "A mean of people's own means, each once (default), or of records (the default of other estimators).",
             group=VALUES,
             metavar="WHAT",
-            choices=("samples", "people"),
+            choices=("people", "records"),
         ),
     ]
     chop_user: Annotated[
@@ -295,7 +296,7 @@ class StatisticsOptions(CommonOptions, total=False):
     bins: Annotated[
         int | None,
         Field(
-            "A distribution too, over so many bins between the bounds; 16 for quantiles.",
+            "A distribution too, over so many bins between the bounds or a few more; for quantiles up to 256.",
             VALUES,
             "N",
             int,

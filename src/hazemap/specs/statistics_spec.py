@@ -1,7 +1,7 @@
 """`StatisticsSpec`: statistics of a value to release, typed and checked before anything is read or paid."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -31,15 +31,16 @@ from hazemap.specs.parsing import (
     values_only,
 )
 from hazemap.specs.private_bounds_and_cells import ValuePreparation, found_out
+from hazemap.specs.quantile_bins import bins_told, chosen_branchings, encoded, known_places, weights_of
 from hazemap.specs.slots_by_name import refuse_never, slots
 from hazemap.specs.spec_fields import STATISTICS
 from hazemap.specs.specification import ASSUMPTIONS, Specification, shortest
 from hazemap.specs.table_spec import TableSpec
 from hazemap.statement_builder import Promise, stated
-from hazemap.tables.contribution_bounding import OwnMeans
+from hazemap.tables.contribution_bounding import OwnMeans, whose_mean
 from hazemap.temporal.slots_in_words import describe
 from hazemap.temporal.time_slots import Slots
-from hazemap.values.value_encoding import ValueEncoding
+from hazemap.values.value_encoding import STEPS, ValueEncoding
 
 FEWEST_PLACES, MOST_PLACES = 8, 24
 """In how many places a person counts, where nobody says it: one in every slot, but at least and at most so many.
@@ -54,9 +55,11 @@ LOUDEST = 2.0**48
 OWN_MEANS = "own-means"
 """The estimator that is used where none is named: the mean of people's own means."""
 
-BINS = 16
-"""Into so many parts the range is cut for quantiles, where nobody says how many."""
+RECORDS, PEOPLE = "records", "people"
+"""Of what a mean may be: of records, or of people's own means."""
 
+MOST_RECORDS = 10
+"""For so many records a person counts in a mean of records, where nobody says it."""
 
 USUAL_CELLS = HexagonCells(7, 7)
 
@@ -90,7 +93,7 @@ class StatisticsSpec(Specification):
     quantiles: tuple[float, ...] = ()
     bins: int | None = None
     max_cells_per_person: int | None = None
-    max_records_per_cell: int = 1
+    max_records_per_cell: int | None = None
     select: bool = False
     model: str = FULL
     dataset: str = ""
@@ -117,8 +120,15 @@ class StatisticsSpec(Specification):
 
     def _check_estimator(self) -> None:
         """`InputError` where an estimator is not known, does not hold, or has no use for what was asked."""
+        if self.mean_of not in (None, RECORDS, PEOPLE):
+            raise InputError(f"a mean is of {RECORDS} or of {PEOPLE}, not of {self.mean_of!r:.40}")
         if self.estimator == OWN_MEANS:
-            for name, given in (("length", self.length), ("mean-of", self.mean_of), ("chop-user", self.chop_user)):
+            if self.mean_of == PEOPLE and self.records > 1:
+                raise InputError(
+                    f"in a mean of people's own means each counts once, not for {self.records} records: leave "
+                    f"--max-records-per-cell out, or say --mean-of {RECORDS}"
+                )
+            for name, given in (("length", self.length), ("chop-user", self.chop_user)):
                 if given:
                     raise InputError(
                         f"--{name} is for an --estimator other than {OWN_MEANS}, which counts people's own means and "
@@ -133,11 +143,9 @@ class StatisticsSpec(Specification):
                 "hides the values of a person, not that somebody is there, so a person more would show. If presence is "
                 f"public, say --model values-only; if not, use --estimator {OWN_MEANS}"
             )
-        if self.mean_of not in (None, "samples", "people"):
-            raise InputError(f"a mean is of samples or of people, not of {self.mean_of!r:.40}")
         if self.quantiles or self.bins:
             raise InputError(f"the estimator {self.estimator} tells means; for quantiles use --estimator {OWN_MEANS}")
-        if self.max_records_per_cell != 1:
+        if self.max_records_per_cell not in (None, 1):
             raise InputError("with an estimator --length says for how many samples a person counts")
         _ = self.place_rules
 
@@ -150,8 +158,14 @@ class StatisticsSpec(Specification):
             self.chop_user,
             self.max_cells_per_person,
             self.variance,
-            self.mean_of == "people",
+            self.mean_of == PEOPLE,
         )
+
+    @property
+    def records(self) -> int:
+        """For how many records of theirs a person counts in a cell and slot at most."""
+        usual = MOST_RECORDS if self.mean_of == RECORDS else 1
+        return usual if self.max_records_per_cell is None else self.max_records_per_cell
 
     @cached_property
     def finding(self) -> ValuePreparation:
@@ -176,21 +190,23 @@ class StatisticsSpec(Specification):
                 "or the law allows, values outside are clipped to it; or have a share of the budget find them "
                 "(--bounds private, bounds='private')"
             )
-        bins = (self.bins or BINS) if self.quantiles or self.bins else 0
-        value_encoding = ValueEncoding(float(low), float(high), 1 + self.variance, bins)
+        value_encoding = ValueEncoding(float(low), float(high), 1 + self.variance)
         usual = min(max(len(self.timeslots.names), FEWEST_PLACES), MOST_PLACES)
-        rule = OwnMeans(
-            usual if self.max_cells_per_person is None else self.max_cells_per_person,
-            self.max_records_per_cell,
-            scale=value_encoding.scale,
-        )
+        cells = usual if self.max_cells_per_person is None else self.max_cells_per_person
+        rule = OwnMeans(cells, self.records, scale=value_encoding.scale)
+        declared = (self.low, self.high)
+        made = _method(self.cells, self.box, self.timeslots, value_encoding, rule, self.finding, declared, self.budget)
+        if self.quantiles or self.bins is not None:
+            branchings = chosen_branchings(self.bins, known_places(made))
+            weights = weights_of(branchings, self.budget)
+            value_encoding = replace(value_encoding, branchings=branchings, weights=weights)
+            made, rule = encoded(made, value_encoding), replace(rule, scale=value_encoding.scale)
         if noise_for(self.budget, rule.sensitivity).stddev > LOUDEST:
             raise InputError(
                 "so little is spent, and a person may say so much, that the noise would not fit: spend more, or lower "
                 "--max-cells-per-person or --max-records-per-cell"
             )
-        declared = (self.low, self.high)
-        return _method(self.cells, self.box, self.timeslots, value_encoding, rule, self.finding, declared, self.budget)
+        return made
 
     @classmethod
     def read(cls, given: dict[str, Any]) -> dict[str, Any]:
@@ -239,10 +255,12 @@ class StatisticsSpec(Specification):
     @property
     def wanted(self) -> list[str]:
         """What a statement says of the question: which statistics, and of when."""
-        spread = ["the variance"] if self.inner.value_encoding.degree > 1 else []
+        value_encoding = self.inner.value_encoding
+        spread = ["the variance"] if value_encoding.degree > 1 else []
         ranks = [f"quantiles {', '.join(map(shortest, self.quantiles))}"] if self.quantiles else []
         return [
             f"which statistics: {', '.join([f'the mean of {self.mean_told}', *spread, *ranks])}",
+            f"values are read in {STEPS:,} steps; intervals hold what that may move",
             *([self._in_column] if self.table.cell_column else []),
             *([f"the time: {self.table.when}"] if self.table.when else []),
             "the names and types of the table's columns",
@@ -257,11 +275,8 @@ class StatisticsSpec(Specification):
     def mean_told(self) -> str:
         """Of what the mean is, in words."""
         if self.estimator == OWN_MEANS:
-            most = self.max_records_per_cell
-            return "people's own means, each once" if most == 1 else f"people's own means, by up to {most} records each"
-        if self.mean_of == "people":
-            return "people's own means, each once"
-        return "all samples, each once"
+            return whose_mean(self.records)
+        return whose_mean(1) if self.mean_of == PEOPLE else "all records, each once"
 
     def statement(
         self, dataset: str, done: Result[Measurements] | None = None, circumstances: StatementFacts = UNSAID
@@ -278,6 +293,7 @@ class StatisticsSpec(Specification):
             self._bounds(value_encoding),
             f"the caps: {rule}",
             *self.wanted,
+            *([] if self.finding.bounds else bins_told(value_encoding)),
         ]
         details = found_out(self.algorithm, self.value, done) if done else {}
         if isinstance(self.algorithm, PrivateBoxStatistics):

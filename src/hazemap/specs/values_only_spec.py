@@ -18,6 +18,7 @@ from hazemap.privacy.statement_facts import NEIGHBOURS, NOT_PROTECTED, UNSAID, S
 from hazemap.spatial.bounding_box import WORLD
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.specs.estimator_spec import bounding_of, estimated, told_of
+from hazemap.specs.quantile_bins import bins_told, chosen_branchings, weights_of
 from hazemap.specs.specification import ASSUMPTIONS, shortest
 from hazemap.specs.statistics_spec import OWN_MEANS, StatisticsSpec
 from hazemap.statement_builder import Promise, stated
@@ -27,9 +28,6 @@ from hazemap.tables.person_cell_values import PersonCellValues, SelectedPersonCe
 from hazemap.temporal.slots_in_words import describe
 from hazemap.values.cell_slot_counters import ObservedCellSlots
 from hazemap.values.value_encoding import KnownCountEncoding, ValueEncoding
-
-WEIGHTS = (2, 1)
-"""Of moments and bins: where quantiles are asked for too, a person moves both parts by as much."""
 
 ROUTES = {
     "drawn": "drawn by a keyed hash",
@@ -68,9 +66,12 @@ class PublicLocationSpec:
                 "under values-only nothing is found at a price: the cells are those with rows (leave --select out), "
                 "and bounds are declared (--low and --high, not --bounds private)"
             )
-        value_encoding = (
-            replace(method.value_encoding, weights=WEIGHTS) if method.value_encoding.bins else method.value_encoding
-        )
+        value_encoding = method.value_encoding
+        if value_encoding.bins:
+            branchings = chosen_branchings(full.bins, None)
+            # Who has other values leaves one bin for another, so bins move by twice as much as moments of one weight.
+            moments, *levels = weights_of(branchings, full.budget)
+            value_encoding = replace(value_encoding, branchings=branchings, weights=(2 * moments, *levels))
         if full.reach is None and isinstance(method.tree, Hexagons):  # no box is to be found: where rows are is public
             return cls(full, ObservedCellSlots(Hexagons(WORLD, 0, method.tree.finest), full.timeslots, value_encoding))
         return cls(full, ObservedCellSlots(method.tree, full.timeslots, value_encoding, method.measured.cells))
@@ -136,6 +137,7 @@ class PublicLocationSpec:
             "values outside are clipped to them",
             *(told_of(full, made) if isinstance(made, PublishedStatistics) else _told(made)),
             *full.wanted,
+            *bins_told(value_encoding),
         ]
         promise = Promise(
             dataset=dataset,

@@ -273,6 +273,15 @@ class OwnMeans(_Rule):
         return f"{where} a person, in each the mean of theirs with weight {weight}"
 
 
+def whose_mean(records: int) -> str:
+    """Of what a mean is under `OwnMeans`, in words.
+
+    >>> whose_mean(1), whose_mean(10)
+    ("people's own means, each once", 'records, up to 10 a person')
+    """
+    return "people's own means, each once" if records == 1 else f"records, up to {records:,} a person"
+
+
 @dataclass(frozen=True)
 class OneReport(_Rule):
     """Of each person one report, which names one bin whatever they did: what a recipe asks in a round.

@@ -16,8 +16,8 @@ from hazemap.tables.votes import Votes
 from hazemap.values.cell_slot_counters import CellTimeSlots, ObservedCellSlots
 from hazemap.values.value_encoding import KnownCountEncoding
 
-AT_ONCE = 1 << 20
-"""Pairs whose counters are in memory at one time."""
+AT_ONCE = 1 << 22
+"""Counters of pairs that are in memory at one time."""
 DRAWN_AS = "OwnMeans"
 """Places of a person are drawn as that rule draws them."""
 
@@ -88,8 +88,9 @@ class SelectedPersonCellValues:
         """Places, and the counters of one person each, some hundred thousand pairs at a time."""
         known_encoding, public = KnownCountEncoding(self.pairs.tree.value_encoding), self.pairs.whereabouts
         chosen = np.flatnonzero(self.kept)
-        for start in range(0, len(chosen), AT_ONCE):
-            some = chosen[start : start + AT_ONCE]
+        step = max(1, AT_ONCE // known_encoding.size)
+        for start in range(0, len(chosen), step):
+            some = chosen[start : start + step]
             records = public.records[some]
             shared = known_encoding.shared(self.pairs.sums[some], records, np.minimum(records, self.records))
             yield public.place[some].astype(np.int64), shared

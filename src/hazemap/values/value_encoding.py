@@ -7,6 +7,8 @@ they move one, and each counter gets the noise of the whole budget.
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
+from operator import mul
 
 import numpy as np
 
@@ -18,40 +20,47 @@ from hazemap.values.quantizer import Quantizer
 STEPS = 1 << 10
 MOST_BINS = 1 << 10
 
+READ = 1 / (2 * STEPS) + 2 / STEPS**2
+"""By so much of the range a value is off as it is read, and a sum of values a person as it is rounded."""
+
 
 @dataclass(frozen=True)
 class ValueEncoding:
-    """A value between declared bounds, divided over `degree` + 1 counters for its moments, then over `bins` of equal
-    width for its distribution.
+    """A value between declared bounds, divided over `degree` + 1 counters for its moments, then over a tree of bins for
+    its distribution, level by level: the first has `branchings[0]` bins, the next `branchings[1]` times as many.
 
     The moments' parts are Bernstein's polynomials: with y the place of the value between the bounds, 0 to 1, a record
     gives (1 − y, y) for the mean (degree 1), or ((1 − y)², 2y(1 − y), y²) for the variance too (degree 2). They add up
     to 1. So Σ y is Σ of the second part, and N is the sum of both. Whole numbers: y is read in steps of 1/1024, and a
-    record is `weights[0]` · 2²⁰ in all for the moments, and `weights[1]` · 2²⁰ in its one bin.
+    record is `weights[0]` · 2²⁰ in all for the moments, and `weights[i]` · 2²⁰ in its one bin of level i.
 
     >>> value_encoding = ValueEncoding(0, 65, degree=1)
     >>> value_encoding.parts[value_encoding.quantizer.read(np.array([0, 13, 65]))] / value_encoding.scale
     array([[1.        , 0.        ],
            [0.79980469, 0.20019531],
            [0.        , 1.        ]])
+    >>> ValueEncoding(0, 64, branchings=(4, 2), weights=(5, 4, 1)).edges(1).tolist()
+    [0.0, 15.96875, 31.96875, 47.96875, 64.0]
     """
 
     low: float
     high: float
     degree: int = 1
-    bins: int = 0
-    weights: tuple[int, int] = (1, 1)
+    branchings: tuple[int, ...] = ()
+    weights: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         check_fields(self)
-        object.__setattr__(self, "weights", tuple(int(weight) for weight in self.weights))
+        object.__setattr__(self, "branchings", tuple(int(branching) for branching in self.branchings))
+        object.__setattr__(self, "weights", tuple(int(weight) for weight in self.weights) or (1,) * self.groups)
         Quantizer(self.low, self.high, STEPS)
-        if self.degree not in (1, 2) or not (self.bins == 0 or 2 <= self.bins <= MOST_BINS):
+        if self.degree not in (1, 2) or any(each < 2 for each in self.branchings) or self.bins > MOST_BINS:
             raise InputError(
-                f"a value encoding needs degree 1 (means) or 2 (variances too), and no bins or 2 to {MOST_BINS:,}"
+                f"a value encoding needs degree 1 (means) or 2 (variances too), and no bins or 2 to {MOST_BINS:,}, "
+                "each level of them at least twice as many as the one before"
             )
-        if len(self.weights) != 2 or not all(1 <= weight <= 64 for weight in self.weights):
-            raise InputError("the weights of moments and bins must be whole numbers from 1 to 64")
+        if len(self.weights) != self.groups or not all(1 <= weight <= 64 for weight in self.weights):
+            raise InputError("the weights of moments and of each level of bins must be whole numbers from 1 to 64")
 
     @cached_property
     def quantizer(self) -> Quantizer:
@@ -64,14 +73,29 @@ class ValueEncoding:
         return self.high - self.low
 
     @property
+    def groups(self) -> int:
+        """In how many groups of counters a record counts: in that of the moments, and in each level of bins."""
+        return 1 + len(self.branchings)
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """How many bins each level has."""
+        return tuple(accumulate(self.branchings, mul))
+
+    @property
+    def bins(self) -> int:
+        """How many bins the finest level has; 0 without bins."""
+        return self.levels[-1] if self.branchings else 0
+
+    @property
     def size(self) -> int:
         """How many counters."""
-        return self.degree + 1 + self.bins
+        return self.degree + 1 + sum(self.levels)
 
     @property
     def scales(self) -> tuple[int, ...]:
-        """What a record gives to the moments, and to the bins: exactly, whatever its value."""
-        return tuple(STEPS**2 * weight for weight in self.weights[: 1 + bool(self.bins)])
+        """What a record gives to the moments, and to the bins of each level: exactly, whatever its value."""
+        return tuple(STEPS**2 * weight for weight in self.weights)
 
     @property
     def scale(self) -> int:
@@ -84,17 +108,27 @@ class ValueEncoding:
         y = np.arange(STEPS + 1, dtype=np.int64)
         x = STEPS - y
         moments = [x * STEPS, y * STEPS] if self.degree == 1 else [x * x, 2 * x * y, y * y]
-        parts = np.zeros((STEPS + 1, self.size), dtype=np.int64)
-        parts[:, : self.degree + 1] = np.stack(moments, axis=1) * self.weights[0]
-        if self.bins:
-            bin_of = np.minimum(y * self.bins // STEPS, self.bins - 1)
-            parts[y, self.degree + 1 + bin_of] = STEPS**2 * self.weights[1]
-        return parts
+        groups = [np.stack(moments, axis=1) * self.weights[0]]
+        for size, scale in zip(self.levels, self.scales[1:], strict=True):
+            groups.append((self.bin_of(size)[:, None] == np.arange(size)) * scale)
+        return np.concatenate(groups, axis=1)
 
-    @property
-    def edges(self) -> Floats:
-        """Where bins begin, and where the last one ends; float64[bins + 1]."""
-        return np.linspace(self.low, self.high, self.bins + 1)
+    @staticmethod
+    def bin_of(size: int) -> Ints:
+        """Which of so many bins each reading lies in, int64[1025]."""
+        return np.minimum(np.arange(STEPS + 1, dtype=np.int64) * size // STEPS, size - 1)
+
+    def edges(self, level: int) -> Floats:
+        """Where the bins of a level (from 1 on) begin, and where the last one ends; float64[bins + 1].
+
+        A value is read as the nearest step. So a bin begins half a step below its first reading, and holds all values
+        from there to the edge behind, where a tie may be read either way.
+        """
+        size = self.levels[level - 1]
+        first = -(-np.arange(size + 1) * STEPS // size)  # the first reading of each bin
+        found: Floats = self.low + self.width * (first - 0.5) / STEPS
+        found[0], found[-1] = self.low, self.high
+        return found
 
 
 @dataclass(frozen=True)
@@ -107,7 +141,7 @@ class KnownCountEncoding:
     nothing. In (1 − y)², 2y(1 − y) and y² they would move by 2. Bins move by 2 in any case. All of them
     are asked, because their sum is known, and that removes part of the noise.
 
-    >>> encodings = ValueEncoding(0, 65), ValueEncoding(0, 65, 2), ValueEncoding(0, 65, 2, 16)
+    >>> encodings = ValueEncoding(0, 65), ValueEncoding(0, 65, 2), ValueEncoding(0, 65, 2, (16,))
     >>> [KnownCountEncoding(each).l1 >> 20 for each in encodings]
     [1, 1, 3]
     """
@@ -116,12 +150,12 @@ class KnownCountEncoding:
 
     @property
     def size(self) -> int:
-        """How many counters: 1 for the mean, perhaps 1 for the variance, and the bins."""
-        return self.value_encoding.degree + self.value_encoding.bins
+        """How many counters: 1 for the mean, perhaps 1 for the variance, and the bins of all levels."""
+        return self.value_encoding.degree + sum(self.value_encoding.levels)
 
     @property
     def scales(self) -> tuple[int, ...]:
-        """What y = 1 is in the counters of the moments, and a person in a bin."""
+        """What y = 1 is in the counters of the moments, and a person in a bin of each level."""
         return self.value_encoding.scales
 
     @property
@@ -141,18 +175,16 @@ class KnownCountEncoding:
         """What is added up of each reading, int64[1025, degree + bins − 1]; `shared` makes counters of the sums.
 
         For the mean y; with the variance u = 1 − (1 − y)² and v = y², since y = (u + v)/2 and y(1 − y) = (u − v)/2;
-        and for bins whether the reading is in this one or in one before.
+        and for the finest bins whether the reading is in this one or in one before, in which coarser ones are held.
         """
         value_encoding = self.value_encoding
         y = np.arange(STEPS + 1, dtype=np.int64)
         moments = [y * STEPS] if value_encoding.degree == 1 else [STEPS**2 - (STEPS - y) ** 2, y**2]
-        marks = np.zeros((STEPS + 1, value_encoding.degree + max(value_encoding.bins - 1, 0)), dtype=np.int64)
-        marks[:, : value_encoding.degree] = np.stack(moments, axis=1) * self.scales[0]
-        marks[:, : value_encoding.degree] //= STEPS**2
+        marks = [np.stack(moments, axis=1) * self.scales[0] // STEPS**2]
         if value_encoding.bins:
-            bin_of = np.minimum(y * value_encoding.bins // STEPS, value_encoding.bins - 1)
-            marks[:, value_encoding.degree :] = (bin_of[:, None] <= np.arange(value_encoding.bins - 1)) * self.scales[1]
-        return marks
+            until = np.arange(value_encoding.bins - 1)
+            marks.append((value_encoding.bin_of(value_encoding.bins)[:, None] <= until) * np.int64(1))
+        return np.concatenate(marks, axis=1)
 
     def shared(self, sums: Ints, records: Ints, weights: Ints) -> Ints:
         """The counters of people, int64[people, size]: `weights` times the means of their records' readings, in whole
@@ -160,20 +192,22 @@ class KnownCountEncoding:
 
         Rounding never breaks the bound. y is rounded to whole numbers, which keeps order and ends. With the variance u
         and v are each rounded to even numbers, so that counters are whole, and |Δy| + |Δy(1 − y)| = max(|Δu|, |Δv|).
-        Bins are rounded so that they are never negative and add up to weight · scale exactly. O(people · size).
+        Bins are rounded level by level so that they are never negative and those of a level add up to weight · scale
+        exactly. O(people · size).
         """
-        degree, bins = self.value_encoding.degree, self.value_encoding.bins
+        value_encoding, degree = self.value_encoding, self.value_encoding.degree
         if degree == 1:
-            moments = _rounded(sums[:, :1], records, weights)
+            groups = [_rounded(sums[:, :1], records, weights)]
         else:
             u, v = (2 * _rounded(sums[:, at], 2 * records, weights) for at in (0, 1))
-            moments = np.stack([(u + v) // 2, (u - v) // 2], axis=1)
-        if not bins:
-            return moments
-        until = np.empty((len(sums), bins), dtype=np.int64)
-        until[:, :-1] = _rounded(sums[:, degree:], records, weights)
-        until[:, -1] = weights * self.scales[1]
-        return np.concatenate([moments, np.diff(until, axis=1, prepend=0)], axis=1)
+            groups = [np.stack([(u + v) // 2, (u - v) // 2], axis=1)]
+        for size, scale in zip(value_encoding.levels, self.scales[1:], strict=True):
+            until = np.empty((len(sums), size), dtype=np.int64)
+            step = value_encoding.bins // size
+            until[:, :-1] = _rounded(scale * sums[:, degree + step - 1 :: step], records, weights)
+            until[:, -1] = weights * scale
+            groups.append(np.diff(until, axis=1, prepend=0))
+        return np.concatenate(groups, axis=1)
 
 
 def _rounded(sums: Ints, numbers: Ints, times: Ints) -> Ints:

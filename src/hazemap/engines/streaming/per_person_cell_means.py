@@ -14,8 +14,8 @@ from hazemap.values.cell_slot_counters import RUN
 
 SEED, LIMIT = 0, 1
 ANY = np.uint64(2**64 - 1)
-AT_ONCE = 1 << 16
-"""Entries that are divided before they are added up."""
+AT_ONCE = 1 << 20
+"""Counters into which entries are divided before they are added up."""
 
 BITS = np.uint64(27)
 ONE, MANY = np.uint64(1), np.uint64((1 << 27) - 1)
@@ -133,7 +133,7 @@ def _divide(
     """Counters and weights of the entries from `begin` on, some tens of thousands of them: the twin of `_own_means`."""
     place, word, _ = entries
     counters = until.shape[1]
-    room = min(size - begin, AT_ONCE)
+    room = min(size - begin, max(1, AT_ONCE // counters))
     cells, weights = np.empty(room * counters, dtype=np.uint64), np.empty(room * counters, dtype=np.int64)
     sums = np.empty(counters, dtype=np.int64)
     filled, run = 0, np.uint64(RUN)

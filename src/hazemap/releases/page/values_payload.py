@@ -26,7 +26,7 @@ def values_payload(release: "Statistics", title: str | None = None) -> dict[str,
     are.
     """
     encoding = release.measurements.tree.value_encoding
-    numbers = release.measurements.tree.places * (4 * len(release.statistics) + encoding.bins + 3)
+    numbers = release.measurements.tree.places * (4 * len(release.statistics) + sum(encoding.levels[:1]) + 3)
     if numbers > MOST_NUMBERS:
         raise InputError(
             f"a page shows at most {MOST_NUMBERS:,} numbers, and these statistics are {numbers:,}: draw a picture with"
@@ -92,4 +92,4 @@ def _histogram(release: "Statistics", by_slot: Any) -> dict[str, Any] | None:
     except InputError:  # an estimator that asked for no bins
         return None
     margin = float(reach(0.95, np.array(kurtosis))) * stddev
-    return {"edges": encoding.edges.tolist(), "people": by_slot(people), "margin": margin}
+    return {"edges": encoding.edges(1).tolist(), "people": by_slot(people), "margin": margin}

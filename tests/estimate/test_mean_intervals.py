@@ -1,4 +1,4 @@
-"""Means, variances and quantiles from noisy counters: unbiased, and in their intervals as often as they say."""
+"""Means and variances from noisy counters: unbiased, and in their intervals as often as they say."""
 
 from itertools import pairwise
 from statistics import NormalDist
@@ -8,7 +8,7 @@ import pytest
 
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import reach
-from hazemap.estimate.mean_and_quantile_intervals import loudest, means, means_known, quantiles, quantiles_known
+from hazemap.estimate.mean_intervals import loudest, means, means_known
 from hazemap.estimate.value_variance import variances, variances_known
 
 TRIALS = 60_000
@@ -80,26 +80,11 @@ def test_a_mean_of_many_people_is_unbiased():
     assert found.stddev.mean() == pytest.approx(found.value.std(), rel=0.03)
 
 
-@pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("rank", [0.1, 0.5, 0.9])
-def test_quantiles_are_in_their_intervals(law, rank):
-    bins = np.array([1.0, 2, 3, 4, 5, 5, 4, 3, 2, 1])
-    below = np.concatenate([[0], np.cumsum(bins)]) / bins.sum()
-    truth = float(np.interp(rank, below, np.arange(11)))
-    counters = 2000 * bins / bins.sum() + noise(law, 10, 10.0)
-    found = quantiles(counters, rank, (10.0, LAWS[law]), 0.95)
-    held = (found.low <= truth) & (truth <= found.high)
-    assert 0.95 - WITHIN < held.mean() < 0.975
-    assert abs(np.median(found.value) - truth) < 0.1
-
-
 def test_without_noise_everything_is_exact():
     counters = np.array([[25.0, 50, 25], [0, 0, 7]])
     quiet = (1e-9, 3.0)
     assert means(counters, np.array([0, 0.5, 1]), quiet, 0.95).value == pytest.approx([0.5, 1])
     assert variances(counters, quiet, 0.95).value == pytest.approx([0.0, 0], abs=1e-9)
-    halves = quantiles(np.array([[1.0, 1, 2, 4]]), 0.5, quiet, 0.95)
-    assert (halves.value, halves.low, halves.high) == pytest.approx((3.0, 3, 3))
 
 
 def test_where_nobody_seems_to_be_nothing_is_said_and_everything_is_possible():
@@ -107,7 +92,6 @@ def test_where_nobody_seems_to_be_nothing_is_said_and_everything_is_possible():
         found = means(empty, np.array([0.0, 1]), (10.0, 3.0), 0.95)
         assert (found.low.tolist(), found.high.tolist()) == ([0.0], [1.0])
         assert empty.sum() > 0 or np.isnan(found.value[0])
-    assert np.isnan(quantiles(np.array([[-5.0, -4]]), 0.5, (10.0, 3.0), 0.95).value[0])
     nothing = variances(np.array([[-5.0, -4, 1]]), (10.0, 3.0), 0.95)
     assert np.isnan(nothing.value[0])
     assert (nothing.low.tolist(), nothing.high.tolist()) == ([0.0], [0.25])
@@ -136,8 +120,6 @@ def test_less_heavy_noise_of_the_same_width_is_not_louder(counters, chance):
 def test_what_cannot_be_asked_is_refused():
     with pytest.raises(InputError):
         reach(1.0, np.zeros(1))
-    with pytest.raises(InputError):
-        quantiles(np.ones((1, 2)), 1.0, (1.0, 0.0), 0.95)
 
 
 DRAWS = 40_000
@@ -173,36 +155,7 @@ def test_intervals_that_are_half_as_wide_do_not_hold():
     assert held(means_known(sums, np.full(DRAWS, 300.0), (2.5, 3.0), 0.95), 1 / 3) < 0.944
 
 
-@pytest.mark.parametrize("rank", [0.1, 0.5, 0.93])
-def test_quantiles_hold(rank):
-    """The truth is where the exact counts, on lines inside bins, pass the rank. Intervals of a line may be longer."""
-    rng = np.random.default_rng(2)
-    counts = np.array([5.0, 10, 40, 90, 80, 40, 30, 5])
-    people = np.full(DRAWS, counts.sum())
-    truth = float(np.interp(rank * counts.sum(), np.concatenate([[0], np.cumsum(counts)]), np.arange(9)))
-    found = quantiles_known(counts + laplace(rng, 8.0, DRAWS, 8), rank, people, (8.0, 3.0), 0.95)
-    assert held(found, truth) > 0.944
-    assert (found.low <= found.value).all() and (found.value <= found.high).all()
-    exact = quantiles_known(counts[None], rank, people[:1], (1e-9, 3.0), 0.95)
-    assert exact.value[0] == pytest.approx(truth) and exact.high[0] - exact.low[0] < 1e-6
-
-
-def test_a_known_number_makes_quantiles_surer():
-    from hazemap.estimate import mean_and_quantile_intervals as ratios
-
-    rng = np.random.default_rng(3)
-    counts = rng.multinomial(500, np.full(16, 1 / 16), 2000) + laplace(rng, 8.0, 2000, 16)
-    known = quantiles_known(counts, 0.5, np.full(2000, 500.0), (8.0, 3.0), 0.95)
-    noisy = ratios.quantiles(counts, 0.5, (8.0, 3.0), 0.95)
-    assert np.median(known.high - known.low) <= np.median(noisy.high - noisy.low) * 1.001
-
-
 def test_a_mean_stays_within_the_bounds_and_its_interval_shows_how_wide_the_noise_is():
     found = means_known(np.array([-50.0, 50.0]), np.full(2, 10.0), (4.0, 0.0), 0.95)
     assert found.value.tolist() == [0.0, 1.0]
     assert found.high - found.low == pytest.approx(np.full(2, 2 * 1.96 * 0.4), rel=1e-3)
-
-
-def test_a_rank_that_is_none_is_refused():
-    with pytest.raises(InputError, match="the rank of a quantile must be between 0 and 1, such as"):
-        quantiles_known(np.ones((1, 4)), 1.0, np.full(1, 4.0), (1.0, 0.0), 0.95)
