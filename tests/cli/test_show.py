@@ -121,6 +121,12 @@ def test_an_export_holds_the_numbers_and_replaces_nothing(suffix, release, hazem
     again = hazemap("export", "map.parquet", "-o", f"out.{suffix}", "--force", "--json").json
     said = {"statement": statement[0]} if statement else {}
     assert again == {"file": f"out.{suffix}"} | said | ({"styles": styles} if styles else {})
+    (tmp_path / f"out.{suffix}").unlink()
+    for beside in statement:
+        (tmp_path / beside).write_text("somebody's own")
+        assert f"{beside} is there already" in hazemap("export", "map.parquet", "-o", f"out.{suffix}").err
+        assert f"{beside} is there already" in hazemap("centres", "map.parquet", "-o", f"out.{suffix}").err
+        assert (tmp_path / beside).read_text() == "somebody's own"
 
 
 def test_a_style_of_ones_own_stays(release, hazemap, tmp_path):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hazemap.cli.console_output import deliver, progress
-from hazemap.cli.shared_options import AsJson, Force, ReleaseFile
+from hazemap.cli.shared_options import AsJson, Force, ReleaseFile, refuse_replacing
 from hazemap.errors import FileError, InputError
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ def centres(
 
     if output is not None and output.suffix.lower() not in (".csv", ".geojson"):
         raise FileError(f"centres can be written as .csv or .geojson; found {str(output)!r}")
-    if output is not None and output.exists() and not force:
-        raise FileError(f"{output} is there already: choose another name, or --force")
+    if output is not None and not force:
+        refuse_replacing(output)
     with progress() as tell:
         release = open_release(file)
         if not isinstance(release, Release):
@@ -99,14 +99,14 @@ def _table(found: "Centres", counted: str, confidence: float) -> Any:
 
 def _write(found: "Centres", release: "Release", output: Path) -> None:
     """As .csv with the statement beside it, or as .geojson with the statement in it; whole or not at all."""
+    from pandas import DataFrame
+
     from hazemap.atomic_write import write_whole
+    from hazemap.releases.text_tables import write_csv
 
     rows, statement = _rows(found), release.statement.to_json()
     if output.suffix.lower() == ".csv":
-        lines = [",".join(found.columns()), *(",".join(map(str, row.values())) for row in rows)]
-        beside = json.dumps(statement, indent=1, ensure_ascii=False) + "\n"
-        write_whole(output.with_name(output.name + ".statement.json"), beside.encode())
-        write_whole(output, ("\n".join(lines) + "\n").encode())
+        write_csv(DataFrame(rows, columns=list(found.columns())), release.statement, output)
         return
     features = [
         {

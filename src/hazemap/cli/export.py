@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hazemap.cli.console_output import deliver, progress
-from hazemap.cli.shared_options import AsJson, ReleaseFile
-from hazemap.errors import FileError, InputError
+from hazemap.cli.shared_options import AsJson, ReleaseFile, refuse_replacing
+from hazemap.errors import InputError
 
 if TYPE_CHECKING:
     from hazemap.releases import Release, Statistics
@@ -93,8 +93,8 @@ def export(
         raise InputError(f"--{_given(facts)} is for records of catalogues: --to stac or --to dcat")
     if (pixel, column) != (None, None) and (to is not None or loader is not None):
         raise InputError("--pixel and --column are for a .tif of cells")
-    if output is not None and output.exists() and not force:
-        raise FileError(f"{output} is there already: choose another name, or --force")
+    if output is not None and not force:
+        refuse_replacing(output)
     if loader is not None:
         _print_loader(file, loader, as_json)
         return

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hazemap.errors import FileError
 from hazemap.specs.spec_fields import FILE
 
 if TYPE_CHECKING:
@@ -25,6 +26,14 @@ Force = Annotated[bool, typer.Option("--force", rich_help_panel=FILE, help="Repl
 Memory = Annotated[
     int | None, typer.Option(metavar="MB", min=1, rich_help_panel=FILE, help="Memory limit in megabytes; 1024.")
 ]
+
+
+def refuse_replacing(output: Path) -> None:
+    """`FileError` where a file is there, or the statement that is written beside a table."""
+    beside = [output.with_name(output.name + ".statement.json")] if output.suffix.lower() == ".csv" else []
+    for each in (output, *beside):
+        if each.exists():
+            raise FileError(f"{each} is there already: choose another name, or --force")
 
 
 def ledger_at(place: str | None) -> "Ledger":

@@ -270,6 +270,7 @@ def _study(line: "Operator", name: str) -> "HttpStudy":
 def _delivered(line: "Operator", name: str, round_: int, confidence: float, output: Path | None, as_json: bool) -> None:
     """An answer for people, for machines, or as a file."""
     from hazemap.atomic_write import write_whole
+    from hazemap.releases.text_tables import csv_of
     from hazemap.server.study_spec import recipe_from
     from hazemap.study.study import tabled
 
@@ -278,7 +279,7 @@ def _delivered(line: "Operator", name: str, round_: int, confidence: float, outp
     recipe = recipe_from(study.round(round_)["text"])
     frame = tabled(recipe, answer, study.assumptions(), confidence)
     if output is not None:
-        write_whole(output, frame.to_csv(index=False).encode())
+        write_whole(output, csv_of(frame))
         note(f"{output}: {len(frame):,} lines")
     facts = {"study": name, "round": round_, "recipe": recipe.digest, **frame.attrs, "lines": _lines(frame)}
     deliver(facts, as_json, *shown(recipe, frame), f"Left: {study.left()}")

@@ -10,6 +10,7 @@ import numpy as np
 from hazemap.atomic_write import write_whole
 from hazemap.errors import FileError
 from hazemap.gdal.vector_files import write_layer
+from hazemap.releases.text_tables import write_csv
 from hazemap.spatial.plane import plane_of, refuse_plane
 
 if TYPE_CHECKING:
@@ -125,9 +126,7 @@ def _csv(release: "BaseRelease", path: Path) -> None:
     across, up = ("x", "y") if plane_of(release.cells.tree) else ("lon", "lat")
     frame = release.to_dataframe().assign(**{across: shapely.get_x(points), up: shapely.get_y(points)})
     frame["geometry"] = shapely.to_wkt(outlines, rounding_precision=7)
-    statement = json.dumps(release.statement.to_json(), indent=1, ensure_ascii=False) + "\n"
-    write_whole(path.with_name(path.name + ".statement.json"), statement.encode())
-    write_whole(path, frame.to_csv(index=False, lineterminator="\n").encode())
+    write_csv(frame, release.statement, path, ours=("geometry",))
 
 
 def _styles(release: "BaseRelease") -> "list[LayerStyle]":

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap import codec
-from hazemap.atomic_write import whole, write_whole
+from hazemap.atomic_write import whole
 from hazemap.errors import FileError, InputError
 from hazemap.estimate.confidence_margins import reach
 from hazemap.estimate.report_intervals import report_intervals
@@ -26,6 +26,7 @@ from hazemap.releases.estimates import decimals
 from hazemap.releases.file_metadata import OF_RECIPES as KIND
 from hazemap.releases.file_metadata import STUDIES, inflated, parse_label, reading, understood
 from hazemap.releases.notebook_table import NotebookTable, ShownAsTable, plain
+from hazemap.releases.text_tables import write_csv
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -159,9 +160,7 @@ class StudyAnswers(ShownAsTable):
         goal = Path(path)
         if goal.suffix.lower() != ".csv":
             raise FileError(f"{self.HOLDS} can be exported as .csv; found {str(path)!r}")
-        said = json.dumps(self.statement.to_json(), indent=1, ensure_ascii=False) + "\n"
-        write_whole(goal.with_name(goal.name + ".statement.json"), said.encode())
-        write_whole(goal, self.to_dataframe().to_csv(index=False, lineterminator="\n").encode())
+        write_csv(self.to_dataframe(), self.statement, goal)
 
     def of_round(self, number: int) -> RoundAnswer:
         """The answer of one round; `InputError` where it is not here."""
