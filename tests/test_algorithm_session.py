@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
+from hazemap.algorithm_disclosure import counted
 from hazemap.algorithm_session import Exchange, Session, Unrecorded, replay, run, run_async
 from hazemap.algorithms import Adaptive, AdaptiveHierarchicalHistogram, FittedLevel, Flat
 from hazemap.cells import Leaves
@@ -61,6 +63,7 @@ class Asks:
     """An algorithm that asks the queries it is given."""
 
     queries: tuple
+    disclosure: ClassVar = counted()
 
     def rounds(self, prices):
         answers = []
@@ -115,7 +118,7 @@ def test_the_whole_budget_is_charged_once_before_anything_is_asked():
             order.append(("asking", list(purse.charges)))
             return (yield from super().rounds(prices))
 
-    run(Watching((Query(QUARTERS, "1/2"), Query(QUARTERS, "1/2"))), Fixed(), PureDP(2), purse)
+    run(Watching((Query(QUARTERS, Fraction(1, 2)), Query(QUARTERS, Fraction(1, 2)))), Fixed(), PureDP(2), purse)
     assert purse.charges == [PureDP(2)]
     assert order == [("asking", [PureDP(2)])]
 
@@ -134,19 +137,19 @@ def test_nothing_is_asked_when_the_charge_is_refused():
 def test_overspending_is_refused_before_anyone_is_asked():
     trust = Fixed()
     with pytest.raises(BudgetExceeded, match=r"0.8 of the run's budget, of which 0.2 is left"):
-        run(Asks((Query(QUARTERS, 0.8), Query(QUARTERS, 0.8))), trust, PureDP(1), Unrecorded())
+        run(Asks((Query(QUARTERS, Fraction(4, 5)), Query(QUARTERS, Fraction(4, 5)))), trust, PureDP(1), Unrecorded())
     assert len(trust.asked) == 1
 
 
 def test_ten_tenths_are_one():
     trust = Fixed()
-    run(Asks((Query(QUARTERS, 0.1),) * 10), trust, PureDP(1), Unrecorded())
+    run(Asks((Query(QUARTERS, Fraction(1, 10)),) * 10), trust, PureDP(1), Unrecorded())
     assert len(trust.asked) == 10
 
 
 def test_fresh_cohorts_do_not_pay_for_each_other_and_everyone_pays_for_a_query_to_all():
     session = Session(
-        Asks((*(Query(QUARTERS, 1, cohort=i) for i in range(3)), Query(QUARTERS, 0.1))),
+        Asks((*(Query(QUARTERS, 1, cohort=i) for i in range(3)), Query(QUARTERS, Fraction(1, 10)))),
         FixedPrices(),
         PureDP(1),
         Unrecorded(),
@@ -197,10 +200,36 @@ def test_an_answer_that_nobody_asked_for_is_refused():
         session.receive(Answer(np.arange(4), np.ones(1)))
 
 
-@pytest.mark.parametrize("share", [0, -1, 1.5, "nan", "a lot"])
-def test_a_share_that_is_no_part_of_one_is_refused(share):
-    with pytest.raises(InputError):
+@pytest.mark.parametrize("share", [0, -1, Fraction(3, 2), "1/2", 0.5, 1.0, True, np.int64(1), None])
+def test_a_share_that_is_no_exact_part_of_one_is_refused(share):
+    with pytest.raises(InputError, match="a Fraction above 0 and at most 1"):
         Query(QUARTERS, share)
+
+
+@pytest.mark.parametrize("disclosure", [None, "everything", property(lambda _: None)])
+def test_a_method_that_does_not_say_what_it_learns_is_refused_before_it_is_paid(disclosure):
+    class Silent(Asks):
+        pass
+
+    Silent.disclosure, purse, trust = disclosure, Purse(), Fixed()
+    with pytest.raises(InputError, match="Silent does not say what it learns"):
+        run(Silent((Query(QUARTERS, 1),)), trust, PureDP(1), purse)
+    assert not purse.charges and not trust.asked
+
+
+def test_a_method_cannot_change_an_answer_that_it_was_given():
+    class Writes(Asks):
+        def rounds(self, prices):
+            answer = yield self.queries[0]
+            with pytest.raises(ValueError, match="read-only"):
+                answer.sums[:] = 0
+            with pytest.raises(ValueError, match="read-only"):
+                answer.stddev += 1
+            return answer
+
+    done = run(Writes((Query(QUARTERS, 1),)), Fixed(), PureDP(1), Unrecorded())
+    assert done.transcript[0].answer.sums.tolist() == [0, 1000, 2000, 3000]
+    assert done.transcript[0].answer.stddev.tolist() == [1.0]
 
 
 def test_the_last_exchange_of_a_transcript_is_looked_at_as_the_first():

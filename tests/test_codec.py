@@ -332,8 +332,8 @@ def test_what_is_not_on_the_closed_list_cannot_be_written():
 
 
 def test_equal_queries_and_only_they_have_one_digest():
-    assert codec.digest(Query(COUNTS, "0.05")) == codec.digest(Query(COUNTS, Fraction(1, 20)))
-    assert codec.digest(Query(COUNTS, "0.05")) != codec.digest(Query(COUNTS, "0.06"))
+    assert codec.digest(Query(COUNTS, 1)) == codec.digest(Query(COUNTS, Fraction(1)))
+    assert codec.digest(Query(COUNTS, Fraction(5, 100))) != codec.digest(Query(COUNTS, Fraction(6, 100)))
 
 
 def test_a_long_text_in_pieces_is_the_same_text():

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from hazemap.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves, distinct
 from hazemap.encoders import Counts, Encoder
@@ -105,6 +106,7 @@ class EvenRounds:
     levels: int
     split_above: int | None = None
     bounding: Bounding = ROWS
+    disclosure: ClassVar[Disclosure] = counted(Learned.FINENESS)
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """Level after level, until nothing is split."""

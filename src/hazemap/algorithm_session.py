@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
+from hazemap.algorithm_disclosure import Disclosure
 from hazemap.codec import digest
-from hazemap.errors import BudgetExceeded, TranscriptMismatch, Unanswerable
+from hazemap.errors import BudgetExceeded, InputError, TranscriptMismatch, Unanswerable
 from hazemap.noisy_queries import Algorithm, Answer, AsyncTrust, Prices, Question, Trust
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.parallel_composition import ParallelComposition
@@ -68,6 +69,11 @@ class Session(Generic[T]):
         answers: Callable[[type[Question]], bool],
         stored: Sequence[Exchange] = (),
     ) -> None:
+        if not isinstance(getattr(algorithm, "disclosure", None), Disclosure):
+            raise InputError(
+                f"{type(algorithm).__name__} does not say what it learns, and a statement could not: give it a "
+                "`disclosure`, such as `counted()` of hazemap.algorithm_disclosure"
+            )
         account.charge(budget)
         self.budget = budget
         self.question: Question | None = None

@@ -29,7 +29,7 @@ from hazemap.encoders.place_statistics import (
 )
 from hazemap.errors import InputError
 from hazemap.field_types import EqualByFields, check_fields
-from hazemap.privacy.budget import Budget, exact
+from hazemap.privacy.budget import Budget
 from hazemap.tables.contribution_bounding import Bounding
 
 Where = tuple[Leaves, Bounding] | None
@@ -40,16 +40,18 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class _Asked:
-    """What all questions check when they are made: a share in ]0, 1], made exact, and the types of their fields."""
+    """What all questions check when they are made: an exact share in ]0, 1], and the types of their fields."""
 
     share: Fraction
     only_a_curator: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        share = exact(self.share, "a share")
-        if not 0 < share <= 1:
-            raise InputError(f"a share of the budget must be above 0 and at most 1, not {float(share):g}")
-        object.__setattr__(self, "share", share)
+        if type(self.share) not in (Fraction, int) or not 0 < self.share <= 1:
+            raise InputError(
+                "a share of the budget is a Fraction above 0 and at most 1, such as Fraction(1, 4), not "
+                f"{self.share!r:.40}: shares are added up exactly"
+            )
+        object.__setattr__(self, "share", Fraction(self.share))
         check_fields(self)
 
 
@@ -181,7 +183,8 @@ class Answer(EqualByFields):
     sum's noise (discrete Laplace about 3, discrete Gaussian 0), which intervals need. `people` is how many
     people the sums are over, where that is public: devices that answered, of those that were asked. `skewness` is that
     of the noise in a cell of nobody, where it is not symmetric: of randomised reports. `chances` are those with which a
-    report sent its own bit as 1, and any other: where the law of the sums is known exactly.
+    report sent its own bit as 1, and any other: where the law of the sums is known exactly. Nobody writes into the
+    arrays: what is kept is what was answered.
 
     >>> Answer(np.array([3, -1]), np.array([1.4])).stddev
     array([1.4])
@@ -196,6 +199,10 @@ class Answer(EqualByFields):
 
     def __post_init__(self) -> None:
         check_fields(self)
+        for name in ("sums", "stddev"):
+            numbers = getattr(self, name).view()
+            numbers.flags.writeable = False
+            object.__setattr__(self, name, numbers)
 
 
 class Prices(Protocol):

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import shapely
 
+from hazemap.algorithm_disclosure import counted
 from hazemap.algorithm_session import Session, Unrecorded
 from hazemap.cells import NOWHERE, Cells, Leaves, Redrawn, Tree
 from hazemap.encoders import Concatenation, Counts, EvenSplitScores, MedianSplitScores, QuantileScores, SplitCosts
@@ -226,6 +227,8 @@ def pool(name: str, each: int) -> list[list[list[Ask]]]:
 class Asks:
     """An algorithm that asks what it is given."""
 
+    disclosure = counted()
+
     def __init__(self, questions: list[Question]) -> None:
         self.questions = questions
 
@@ -381,4 +384,4 @@ def test_fault_4_a_rectangle_in_a_district_is_not_told_apart_from_the_counties_t
     asked = [ask(each, each.encoder.cells, RULES[-1]).pure for each in (first, then)]
     assert (asked[0] + asked[1]).max() == 2 * WHOLE, "somebody is in both"
     assert accepted([first, then]) == 1
-    assert accepted([replace(first, share="1/2"), replace(then, share="1/2")]) == 2
+    assert accepted([replace(first, share=Fraction(1, 2)), replace(then, share=Fraction(1, 2))]) == 2

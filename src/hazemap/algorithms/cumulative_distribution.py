@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt, prod
+from typing import ClassVar
 
 import numpy as np
 
+from hazemap.algorithm_disclosure import Disclosure, counted
 from hazemap.algorithms.count_queries import grids_up, mapped_together
 from hazemap.arrays import Floats
 from hazemap.cellmap import Reading
@@ -55,6 +57,7 @@ class CumulativeTree:
     tree: IntervalTree
     bounding: Bounding = AtMostRows(1)
     weights: tuple[int, ...] = ()
+    disclosure: ClassVar[Disclosure] = counted()
 
     def __post_init__(self) -> None:
         weights = self.weights or (1,) * self.tree.depth

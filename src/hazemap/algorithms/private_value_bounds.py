@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, log2
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from hazemap.algorithm_disclosure import Disclosure, Learned
 from hazemap.arrays import Floats
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
@@ -64,6 +65,7 @@ class PrivateValueBounds:
     shares: tuple[Fraction, ...] = (Fraction(1, 10), Fraction(1, 5))
     beyond: Fraction = Fraction(1, 100)
     bounding: OneVote = OneVote()
+    disclosure: ClassVar[Disclosure] = Disclosure((Learned.BOUNDS,))
 
     def __post_init__(self) -> None:
         if not self.shares or min(self.shares) <= 0 or sum(self.shares) >= 1 or not 0 < self.beyond < Fraction(1, 2):

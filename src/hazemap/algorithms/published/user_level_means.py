@@ -9,10 +9,11 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, log, sqrt
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from hazemap.algorithm_disclosure import Disclosure, Learned
 from hazemap.arrays import Floats, Ints
 from hazemap.encoders.one_cell_statistics import ArrayBins, ArrayMeans, ArrayQuantiles, RobustMeanScores, ValueSums
 from hazemap.errors import InputError
@@ -43,6 +44,7 @@ class PlainMean:
     quantizer: Quantizer
     contributions: SampleCounts
     most: int = 0
+    disclosure: ClassVar[Disclosure] = Disclosure((Learned.ONLY_VALUES,))
 
     def __post_init__(self) -> None:
         if self.most < 0:
@@ -68,6 +70,7 @@ class _OfArrays:
     quantizer: Quantizer
     contributions: SampleCounts
     grouping: Grouping
+    disclosure: ClassVar[Disclosure] = Disclosure((Learned.ONLY_VALUES,))
 
     def _clipped(self, low: int, high: int, share: Fraction) -> Generator[Question, Answer, Mean]:
         """The mean of array means clipped to the readings `low` … `high`, which are taken one apart at least."""
@@ -181,6 +184,7 @@ class BalancedMean:
     contributions: SampleCounts
     reach: Fraction = Fraction(1, 16)
     most: int = 0
+    disclosure: ClassVar[Disclosure] = Disclosure((Learned.ONLY_VALUES,))
 
     def __post_init__(self) -> None:
         if not 0 < self.reach <= 1 or self.most < 0:
