@@ -6,7 +6,7 @@ from starlette.testclient import TestClient
 from hazemap.errors import InputError
 from hazemap.service.served_address import ServedAddress
 from hazemap.studio.request_guard import FORM
-from hazemap.studio.sessions import LASTS, TICKET, Fetched, Sessions
+from hazemap.studio.sessions import LASTS, TICKET, TICKETS, Fetched, Sessions
 from hazemap.studio.stewards import ALONE, Stewards
 from hazemap.studio.studio_process import Studio
 
@@ -91,11 +91,26 @@ def test_another_link_is_printed_where_only_the_owner_of_the_terminal_sees_it(tm
     assert stranger.sign_in(link=link).status_code == 201
 
 
-def test_whoever_guesses_is_made_to_wait(tmp_path):
-    browser = Browser(Scene(tmp_path))
+def test_whoever_guesses_is_made_to_wait_and_keeps_nobody_out_who_has_the_link(tmp_path, capsys):
+    """All programs of a machine have one address: thirty wrong guesses had locked out its owner."""
+    scene = Scene(tmp_path)
+    link, browser = scene.sessions.link(ALONE), Browser(scene)
     codes = [browser.sign_in(link=f"guess {i}").status_code for i in range(40)]
     assert set(codes) == {401, 429} and codes[-1] == 429
+    asked = [browser.post("/v1/link").status_code for _ in range(40)]
+    assert asked[-1] == 429 and "#link=" not in capsys.readouterr().err
+    assert Browser(scene).sign_in(link=link).status_code == 201
+    assert Browser(scene).sign_in(link=link).status_code == 429
     assert Browser(Scene(tmp_path)).sign_in(token="").status_code == 422
+
+
+def test_links_that_others_ask_for_leave_the_owners_link_good(tmp_path, capsys):
+    scene = Scene(tmp_path)
+    link = scene.sessions.link(ALONE)
+    assert [Browser(scene).post("/v1/link").status_code for _ in range(10)] == [204] * 10
+    assert capsys.readouterr().err.count(f"#link={link}") == 10, "the same one, until it is used"
+    assert Browser(scene).sign_in(link=link).status_code == 201
+    assert scene.sessions.link(ALONE) != link
 
 
 def test_every_answer_says_that_nothing_else_may_run_frame_or_keep_it(tmp_path):
@@ -163,8 +178,9 @@ def test_a_ticket_is_fetched_once_in_time_by_whose_it_is_and_runs_apart(tmp_path
 
 def test_secrets_that_are_out_are_few():
     sessions = Sessions()
-    links = [sessions.link(ALONE) for _ in range(10)]
-    assert [sessions.entered(link) for link in links] == [None] * 6 + [ALONE] * 4
+    tickets = [sessions.ticket(ALONE, Fetched(b"", "text/html")) for _ in range(TICKETS + 6)]
+    assert [sessions.fetched(ALONE, each) is None for each in tickets] == [True] * 6 + [False] * TICKETS
+    assert len({sessions.link(ALONE) for _ in range(10)}) == 1
 
 
 def test_another_address_needs_tls_users_and_a_name(tmp_path):

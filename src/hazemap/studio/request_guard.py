@@ -207,14 +207,10 @@ class Guard:
             raise refused(NotSignedIn, "signedOut")
         return steward
 
-    def patient(self, request: Request) -> None:
-        """Raise `TooOften` where somebody has guessed too often."""
-        if self._guesses.wait(_place(request)) is not None:
+    def guessed(self, request: Request) -> None:
+        """Count a wrong guess; `TooOften` where an address has made too many."""
+        if self._guesses.taken(_place(request)) is not None:
             raise refused(TooOften, "tooOften")
-
-    def wrong(self, request: Request) -> None:
-        """Count a wrong guess."""
-        self._guesses.taken(_place(request))
 
     def _own_page(self, request: Request) -> None:
         site = request.headers.get("sec-fetch-site")

@@ -18,7 +18,7 @@ LASTS = 12 * 3600.0
 """Seconds of a session."""
 TICKET = 60.0
 """Seconds in which a ticket is used."""
-LINKS, SESSIONS, TICKETS = 4, 64, 32
+SESSIONS, TICKETS = 64, 32
 """So many at one time; the oldest goes."""
 
 
@@ -73,17 +73,23 @@ class Sessions:
 
     clock: Callable[[], float] = time.monotonic
     _links: _Secrets[str] = field(init=False)
+    _out: dict[str, str] = field(default_factory=dict)
     _sessions: _Secrets[Session] = field(init=False)
     _tickets: "_Secrets[tuple[str, Fetched]]" = field(init=False)
 
     def __post_init__(self) -> None:
-        self._links = _Secrets(LINKS, LASTS, self.clock)
+        self._links = _Secrets(SESSIONS, LASTS, self.clock)
         self._sessions = _Secrets(SESSIONS, LASTS, self.clock)
         self._tickets = _Secrets(TICKETS, TICKET, self.clock)
 
     def link(self, name: str) -> str:
-        """The secret of a link that lets its first user in as somebody."""
-        return self._links.made(name)
+        """The secret of a link that lets its first user in as somebody: the one that is out, as long as it is good.
+
+        So nobody makes the owner's link worthless by asking for others.
+        """
+        if self._links.found(self._out.get(name, "")) is None:
+            self._out[name] = self._links.made(name)
+        return self._out[name]
 
     def entered(self, secret: str) -> str | None:
         """Whom a link lets in, once."""

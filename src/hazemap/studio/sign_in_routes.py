@@ -33,8 +33,7 @@ class SignInRoutes:
         ]
 
     async def sign_in(self, request: Request) -> Response:
-        """A session for whoever shows a link's secret or a token."""
-        self._guard.patient(request)
+        """A session for whoever shows a link's secret or a token, however many others guess."""
         data = await form(request)
         secret = data.get("link", data.get("token"))
         if len(data) != 1 or not isinstance(secret, str) or not 0 < len(secret) <= 1_000:
@@ -43,7 +42,7 @@ class SignInRoutes:
         if "token" in data and (holder := self._guard.stewards.holder(secret)):
             name = holder.name
         if name is None:
-            self._guard.wrong(request)
+            self._guard.guessed(request)
             raise refused(NotSignedIn, "linkUsed" if "link" in data else "tokenUnknown")
         cookie, session = self._guard.sessions.begun(name, self._guard.stewards.fingerprint(name))
         answer = JSONResponse({"name": name, "key": session.key, "version": __version__}, 201)
@@ -63,9 +62,8 @@ class SignInRoutes:
         return answer
 
     async def new_link(self, request: Request) -> Response:
-        """Print another link in the studio's terminal; whoever asks does not see it."""
-        self._guard.patient(request)
-        self._guard.wrong(request)  # asking counts: nobody fills a terminal
+        """Print a link that is good in the studio's terminal; whoever asks does not see it."""
+        self._guard.guessed(request)  # asking counts: nobody fills a terminal
         if ALONE not in self._guard.stewards.by_name:
             raise refused(InputError, "usersHaveTokens")
         self._print_link()
