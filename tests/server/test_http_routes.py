@@ -10,7 +10,7 @@ import os
 import pytest
 
 from hazemap.codec import dumps
-from hazemap.errors import CodecError
+from hazemap.errors import CodecError, StoreError
 from hazemap.privacy.budget import PureDP
 from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.server.device_endpoints import said, written
@@ -402,3 +402,16 @@ def test_a_reason_is_one_printable_line():
     assert said(b'{"reason": " a\\n\\u0007b "}') == "a b"
     assert said(b'{"reason": "\\u0000"}') == "no reason given"
     assert len(said(json.dumps({"reason": "x" * 300}).encode())) == 200
+
+
+def test_the_status_says_that_nothing_can_be_written_while_nothing_can(tmp_path):
+    async def play(town):
+        well = await town.http.get("/v1/status")
+        town.coordinator.store.failing = StoreError("the server's database cannot be written (OperationalError)")
+        stuck = await town.http.get("/v1/status")
+        town.coordinator.store.failing = None
+        return well, stuck, await town.http.get("/v1/status")
+
+    well, stuck, again = told(tmp_path, [], play)
+    assert (well.status_code, stuck.status_code, again.status_code) == (200, 503, 200)
+    assert "cannot be written" in stuck.json()["error"] and stuck.headers["retry-after"] == "30"

@@ -43,7 +43,8 @@ def test_a_database_that_cannot_be_opened_is_not_waited_for(tmp_path):
 
 def test_one_that_lost_its_database_notices_without_being_asked(tmp_path, monkeypatch):
     store, lost = CampaignStore(tmp_path / "server.sqlite"), threading.Event()
-    with Replaceable(store, lost.set, beat=0.01):
+    store.ended = lost.set
+    with Replaceable(store, beat=0.01):
         assert not lost.wait(0.1)
         monkeypatch.setattr(store, "_transaction", lambda _: (_ for _ in ()).throw(OSError("gone")))
         assert lost.wait(600)

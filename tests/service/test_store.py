@@ -2,14 +2,17 @@
 
 import asyncio
 import sqlite3
+import subprocess
+import sys
 import threading
+from functools import partial
 
 import pytest
 
 from hazemap.errors import InputError, StoreError
 from hazemap.server.campaign_store import CampaignStore
 from hazemap.service.databases import Postgres, Sqlite, database
-from hazemap.service.store import Contradiction, Write
+from hazemap.service.store import Contradiction, Schema, Store, Write
 
 FACT = "INSERT INTO facts VALUES (?, ?)"
 
@@ -87,9 +90,124 @@ def test_a_contradiction_harms_nobody_else(store):
     assert facts(store) == {"a": "0", "b": "1", "c": "3"}
 
 
+SCHEMA = Schema("version", 1, ("CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",))
+LONG = "x" * 100_000
+
+
+@pytest.fixture(params=["locked", "full"])
+def stuck(request, tmp_path, monkeypatch):
+    """Makes a database that another program has locked, or whose room is used up, and what puts it right."""
+    monkeypatch.setattr("hazemap.service.databases.BUSY", 0.01)
+    monkeypatch.setattr("hazemap.service.store.AGAIN", 0.001)
+
+    def made(kind, patience):
+        monkeypatch.setattr("hazemap.service.store.PATIENCE", patience)
+        store = kind(tmp_path / "server.sqlite")
+        if request.param == "full":
+            [(pages,)] = store._writer.execute("PRAGMA page_count").fetchall()
+            store._writer.execute(f"PRAGMA max_page_count = {pages + 4}")
+            return store, lambda: store._writer.execute("PRAGMA max_page_count = 1000000").fetchall()
+        other = sqlite3.connect(tmp_path / "server.sqlite", isolation_level=None, check_same_thread=False)
+        other.execute("BEGIN IMMEDIATE")
+        return store, other.close
+
+    return made
+
+
+def awaited(condition):
+    """Wait until it holds, sooner or later."""
+    for _ in range(600_000):
+        if condition():
+            return
+        threading.Event().wait(0.001)
+    pytest.fail("it never came")
+
+
+def test_a_write_waits_for_a_database_that_is_locked_or_full_and_is_done_when_it_is_not(stuck):
+    store, put_right = stuck(CampaignStore, 600)
+    written = threading.Thread(target=store.write_now, args=(Write(FACT, ("a", LONG)),))
+    written.start()
+    awaited(lambda: store.trouble)
+    assert facts(store) == {} and "has room and that nobody locks it" in str(store.trouble)
+    put_right()
+    written.join()
+    assert store.trouble is None and facts(store) == {"a": LONG}
+    store.close()
+
+
+def test_a_write_that_is_refused_is_not_there_and_the_store_writes_again_once_it_can(stuck):
+    """One whose database had been locked for a while, or full for a moment, refused every write until it was ended."""
+    store, put_right = stuck(partial(Store, schema=SCHEMA), 0)
+    for _ in range(2):
+        with pytest.raises(StoreError, match="has room"):
+            store.write_now(Write(FACT, ("a", LONG)))
+    assert store.trouble is not None and store.broken is None and facts(store) == {}
+    put_right()
+    awaited(lambda: store.trouble is None)  # though nobody writes
+    assert facts(store) == {}
+    store.write_now(Write(FACT, ("a", LONG)))
+    store.close()
+
+
+def test_a_store_whose_server_remembers_more_than_is_written_ends_with_a_write_that_is_refused(stuck):
+    store, put_right = stuck(CampaignStore, 0)
+    ended = threading.Event()
+    store.ended = ended.set
+    with pytest.raises(StoreError, match="start the server again"):
+        store.write_now(Write(FACT, ("a", LONG)))
+    assert ended.is_set()
+    put_right()
+    with pytest.raises(StoreError, match="start the server again"):
+        store.write_now(Write(FACT, ("b", "1")))
+    assert store.trouble is store.broken is not None and facts(store) == {}
+    store.close()
+
+
+FULL = """
+import os, sys, time
+from hazemap.service import store
+from hazemap.service.store import Schema, Store, StoreError, Write
+
+store.AGAIN, store.PATIENCE = 0.01, 0
+made = Store(sys.argv[1] + "/s.sqlite", Schema("version", 1, (
+    "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",)))
+written = 0
+try:
+    while True:
+        made.write_now(Write("INSERT INTO facts VALUES (?, ?)", (str(written), "x" * 50_000)))
+        written += 1
+except StoreError:
+    assert made.trouble and not made.broken and written > 5
+found = made.read("SELECT count(*) FROM facts WHERE name <> 'version'")
+assert found == [(written,)], (found, written)
+os.remove(sys.argv[1] + "/ballast")
+while made.trouble:
+    time.sleep(0.01)
+made.write_now(Write("INSERT INTO facts VALUES ('more', ?)", ("x" * 50_000,)))
+made.close()
+print("written")
+"""
+
+
+@pytest.mark.slow
+def test_a_disk_that_was_full_and_is_freed_is_written_to_again(tmp_path):
+    """On a file system of 2 MB, of which other files take a half."""
+    place = tmp_path / "small"
+    place.mkdir()
+    (tmp_path / "full.py").write_text(FULL)
+    made = f"mount -t tmpfs -o size=2m none {place} && head -c 1000000 /dev/zero > {place}/ballast"
+    if subprocess.run(["unshare", "-rm", "sh", "-c", made], check=False).returncode:
+        pytest.skip("this system lets nobody make a small file system")
+    whole = f"{made} && exec {sys.executable} {tmp_path}/full.py {place}"
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", whole], capture_output=True, text=True, timeout=600, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "written\n"), done.stderr
+
+
 def test_a_broken_disk_ends_the_store(store, monkeypatch):
     def full(_):
-        raise sqlite3.OperationalError("disk full")
+        raise sqlite3.OperationalError("disk I/O error")
 
     monkeypatch.setattr(store, "_transaction", full)
     with pytest.raises(StoreError, match="nothing more is acknowledged"):

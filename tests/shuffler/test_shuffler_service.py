@@ -333,8 +333,11 @@ class FullDisk(Sqlite):
 
 
 @pytest.mark.parametrize(("pages", "people"), [(20, 2), (32, 4)])
-def test_a_full_disk_loses_nobody_who_was_told_that_they_are_in_and_hands_nothing_on(tmp_path, pages, people):
+def test_a_full_disk_loses_nobody_who_was_told_that_they_are_in_and_hands_nothing_on(
+    tmp_path, pages, people, monkeypatch
+):
     """Nobody else is in it either: whoever was told to try again is in it once."""
+    monkeypatch.setattr("hazemap.service.store.PATIENCE", 0)
     terms, path = other(messages=4, message_bytes=5_000), tmp_path / "shuffler.sqlite"
     Machine(database=Sqlite(path)).start().store.close()
     machine = Machine(database=FullDisk(path, pages=pages)).start()

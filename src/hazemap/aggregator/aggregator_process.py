@@ -122,7 +122,7 @@ class AggregatorProcess:
         try:
             running = _Running(self, store, HpkeKeyStore(store, secret[:32]))
             log.info("the %s of %d tasks serves %s from %s", self.role, running.tasks, self.url, self.folder)
-            self.address.serve(running.application(metrics, operator), self.limits, metrics)
+            self.address.serve(running.application(metrics, operator), self.limits, metrics, store)
         finally:
             store.close()
 

@@ -131,6 +131,8 @@ class AggregatorRoutes:
         return Response(text, media_type=CONTENT_TYPE)
 
     async def _hpke_config(self, request: Request) -> Response:
+        if self._store.trouble is not None:  # no report could be taken either
+            raise self._store.trouble
         announced = self._keys.announced(self.now())
         older = "task_id" in request.query_params
         kind = HPKE_CONFIG_LIST if older else HpkeConfigList.media_type()

@@ -21,6 +21,8 @@ class CampaignStore(Store):
     [('version',)]
     """
 
+    forgiving = False  # a coordinator numbers events and entries of logs before they are written
+
     def __init__(self, place: str | Path | Database) -> None:
         super().__init__(place, SCHEMA)
 

@@ -58,6 +58,8 @@ def open_routes(coordinator: Coordinator, guard: Guard) -> list[Route]:
         return JSONResponse({"device": device.name, "ticket": ticket}, 201)
 
     async def counts(_: Request) -> Response:
+        if coordinator.store.trouble is not None:
+            raise coordinator.store.trouble
         facts = {"version": __version__, "devices": len(coordinator.enrolled), "campaigns": coordinator.asking}
         return JSONResponse(facts)
 

@@ -81,7 +81,7 @@ class Guard:
                 if isinstance(error, Refused):
                     self._wrong(request)
                 code = next((code for kind, code in _CODES if isinstance(error, kind)), 500)
-                wait = error.wait if isinstance(error, TooOften) else None
+                wait = error.wait if isinstance(error, TooOften) else 30 if isinstance(error, StoreError) else None
                 return failed(code, str(error), wait)
             except Exception:
                 log.exception("a request that the server cannot deal with: %s", ascii(request.url.path)[:200])

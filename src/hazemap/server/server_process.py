@@ -2,10 +2,8 @@
 
 import logging
 import resource
-import signal
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib import import_module
 from ipaddress import ip_network
 from pathlib import Path
@@ -26,7 +24,7 @@ from hazemap.server.polling_interval import Pace
 from hazemap.server.studies import RecipeJudge
 from hazemap.service.access_tokens import token_file
 from hazemap.service.databases import database
-from hazemap.service.http_limits import HttpLimits, limited
+from hazemap.service.http_limits import HttpLimits
 from hazemap.service.served_address import ServedAddress, loopback
 from hazemap.service.settled_memory import set_aside
 from hazemap.service.standby import Replaceable, when_free
@@ -132,8 +130,6 @@ class ServerProcess:
         `InUse` where another server owns the database, unless this one stands by; `StoreError` from one on standby that
         can write no more: what is started again, or stands by, goes on.
         """
-        import uvicorn
-
         limits = self._limits(_allow_many_connections())
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         operator = token_file(self.folder / OPERATOR)
@@ -154,36 +150,12 @@ class ServerProcess:
                 judge=self.judge,
                 peers=self.peers,
             )
-            config = uvicorn.Config(
-                Application(coordinator, operator, limits, PageOrigins.of(self.page_origins)),
-                host=self.host,
-                port=self.port,
-                loop="hazemap.service.http_limits:HandshakeLoop",
-                http=limited(limits, metrics, self.trusted_proxies),
-                ws="none",
-                lifespan="on",
-                access_log=False,
-                log_config=None,
-                timeout_keep_alive=int(limits.idle_seconds),
-                timeout_graceful_shutdown=5,
-                backlog=4096,
-                server_header=False,
-                date_header=False,
-                proxy_headers=bool(self.trusted_proxies),
-                forwarded_allow_ips=list(self.trusted_proxies),
-                ssl_certfile=self.certificate,
-                ssl_keyfile=self.key,
-            )
-            for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn ends well at both, and then raises them once more
-                signal.signal(number, lambda *_: None)
+            application = Application(coordinator, operator, limits, PageOrigins.of(self.page_origins))
             log.info("serving %s from %s, as %s", self.url, self.folder, identity.public.hex()[:16])
-            server = uvicorn.Server(config)
-            with Replaceable(store, partial(setattr, server, "should_exit", True)) if self.standby else nullcontext():
-                server.run()
+            with Replaceable(store) if self.standby else nullcontext():
+                self._address.serve(application, limits, metrics, store, self.trusted_proxies)
         finally:
             store.close()
-        if self.standby and store.broken:
-            raise store.broken
 
     def _store(self) -> CampaignStore:
         place = self.database or self.folder / "server.sqlite"

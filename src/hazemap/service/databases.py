@@ -24,6 +24,10 @@ _JOURNAL = 4_096
 _OWNER = 0x48415A45  # the key of PostgreSQL's advisory lock
 LOOK = 0.05
 """Seconds between two attempts to own a database that another server owns."""
+BUSY = 10.0
+"""Seconds that a statement waits for another program that has locked an SQLite file."""
+_PASSES = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL)
+"""SQLite's errors that leave nothing of a transaction: it did not get as far as the frame that ends it."""
 SILENCE = 10
 """Seconds after which a connection to PostgreSQL ends, on both sides, if the other side acknowledges nothing."""
 
@@ -96,6 +100,10 @@ class Database(Protocol):
         """Empty what is kept beside the tables of things that were deleted, as far as a server can."""
         ...
 
+    def undone(self, error: Exception, writer: Connection) -> bool:
+        """Whether nothing of a transaction that failed so is there for sure, and the connection good for another."""
+        ...
+
 
 @dataclass(frozen=True)
 class Sqlite:
@@ -114,7 +122,7 @@ class Sqlite:
 
     def connect(self) -> Connection:
         """Readers see the last commit and wait for nobody."""
-        db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=60)
+        db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=BUSY)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA secure_delete = ON")
@@ -133,7 +141,8 @@ class Sqlite:
                 [(tables,)] = looked_at.execute("SELECT count(*) FROM sqlite_master").fetchall()
                 if application != _APPLICATION and (application or tables):
                     raise Unusable(f"{self.path} is a database, but no hazemap server's: choose another folder")
-                looked_at.execute(f"PRAGMA application_id = {_APPLICATION}")
+                if application != _APPLICATION:  # nothing is written where the disk may be full
+                    looked_at.execute(f"PRAGMA application_id = {_APPLICATION}")
             return _Locked(self.connect(), handle)
         except BaseException:
             os.close(handle)
@@ -159,6 +168,10 @@ class Sqlite:
     def emptied(self, writer: Connection) -> None:
         """Into the tables with the write-ahead log, and it has no bytes left."""
         writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def undone(self, error: Exception, writer: Connection) -> bool:  # noqa: ARG002 - the error says it all
+        """Where it was locked or is full. After an error of the disk a commit may be there, or not."""
+        return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF in _PASSES
 
 
 @dataclass(frozen=True)
@@ -254,6 +267,14 @@ class Postgres:
 
     def emptied(self, writer: Connection) -> None:
         """Nothing: vacuuming and archives are the operator's."""
+
+    def undone(self, error: Exception, writer: Connection) -> bool:
+        """Where PostgreSQL itself refuses, and goes on. Of a connection that broke nobody knows what is committed."""
+        try:
+            writer.execute("SELECT 1")
+        except self.failures:
+            return False
+        return getattr(error, "sqlstate", None) not in (None, "40003")  # 40003: completion unknown
 
 
 def database(place: str | Path, patience: float | None = None) -> Sqlite | Postgres:

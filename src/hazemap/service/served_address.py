@@ -2,13 +2,16 @@
 
 import signal
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 from hazemap.errors import FileError, InputError
 from hazemap.service.http_limits import HttpCounts, HttpLimits, limited
+from hazemap.service.store import Store
 
 
 @dataclass
@@ -61,8 +64,18 @@ class ServedAddress:
         """
         return given or (HttpLimits.here() if loopback(self.host) or self.behind_proxy else HttpLimits())
 
-    def serve(self, application: Any, limits: HttpLimits | None = None, counts: HttpCounts | None = None) -> None:
-        """Serve until the process is told to end (SIGTERM, Ctrl-C)."""
+    def serve(
+        self,
+        application: Any,
+        limits: HttpLimits | None = None,
+        counts: HttpCounts | None = None,
+        store: Store | None = None,
+        proxies: Sequence[str] = (),
+    ) -> None:
+        """Serve until the process is told to end (SIGTERM, Ctrl-C), or until the store has ended: then its error.
+
+        What is said of addresses by one of the `proxies` counts.
+        """
         import uvicorn
 
         limits = self.limits(limits)
@@ -71,7 +84,7 @@ class ServedAddress:
             host=self.host,
             port=self.port,
             loop="hazemap.service.http_limits:HandshakeLoop",
-            http=limited(limits, counts or ConnectionCounts()),
+            http=limited(limits, counts or ConnectionCounts(), proxies),
             ws="none",
             lifespan="on",
             access_log=False,
@@ -80,13 +93,20 @@ class ServedAddress:
             timeout_graceful_shutdown=5,
             backlog=4096,
             server_header=False,
-            proxy_headers=False,
+            proxy_headers=bool(proxies),
+            forwarded_allow_ips=list(proxies),
             ssl_certfile=self.certificate,
             ssl_keyfile=self.key,
         )
         for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn ends well at both, and then raises them once more
             signal.signal(number, lambda *_: None)
-        uvicorn.Server(config).run()
+        server = uvicorn.Server(config)
+        if store is not None:
+            store.ended = partial(setattr, server, "should_exit", True)
+        if store is None or not store.broken:
+            server.run()
+        if store is not None and store.broken:
+            raise store.broken
 
 
 def loopback(host: str) -> bool:

@@ -66,10 +66,10 @@ def when_free(opened: Callable[[float], Opened], ready: Callable[[], None], agai
 
 
 class Replaceable:
-    """While it lasts a store writes every few seconds, and `lost` is called, by another thread, when that fails."""
+    """While it lasts a store writes every few seconds, and so finds out soon that it has lost its database."""
 
-    def __init__(self, store: Store, lost: Callable[[], None], beat: float = BEAT) -> None:
-        self._store, self._lost, self._beat, self._over = store, lost, beat, Event()
+    def __init__(self, store: Store, beat: float = BEAT) -> None:
+        self._store, self._beat, self._over = store, beat, Event()
         self._thread = Thread(target=self._live, name="replaceable", daemon=True)
 
     def __enter__(self) -> "Replaceable":
@@ -85,5 +85,4 @@ class Replaceable:
             try:
                 self._store.write_now(Write(_BEAT))
             except StoreError:
-                self._lost()
                 return

@@ -4,8 +4,10 @@ Every write waits for the disk, and a disk can do a few hundred commits a second
 wait, commits them together and then wakes everybody: thousands of uploads cost a handful of commits. Jobs are committed
 and acknowledged in the order of their submission.
 
-A write that fails, other than by contradicting what is there, ends the store: what is on the disk is no longer
-known, so nothing more is acknowledged until the server is started again and reads it.
+Where a database is locked or its disk is full, nothing of a write is there: it is tried again for a minute, and then
+refused, until one succeeds. Where a write fails otherwise, what is on the disk is no longer known: the store ends,
+nothing more is acknowledged, and whoever serves it ends too, so that the next start reads what is there. So does a
+store whose server remembers more than is written, once it has refused a write. `trouble` is the truth about both.
 """
 
 import asyncio
@@ -19,7 +21,7 @@ from itertools import groupby
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from hazemap.errors import StoreError
 from hazemap.service.databases import Connection, Database, Sqlite, Unusable, database
@@ -30,6 +32,11 @@ MOST, HEAVIEST = 2_000, 32 << 20
 
 EMPTIED = 60.0
 """Seconds after which what was deleted or replaced is gone from the journal as well."""
+
+AGAIN, PATIENCE = 2.0, 60.0
+"""Seconds between two attempts to write where nothing can be written now, and after which writes are refused."""
+ROOM = "0" * 65_536
+"""What is written for an attempt, and deleted: more than fits where there was no room for a row."""
 
 Done = Callable[[StoreError | None], None]
 
@@ -85,6 +92,9 @@ class Store:
     [('green',)]
     """
 
+    forgiving: ClassVar[bool] = True
+    """Whether it goes on after a write that it refused: whoever serves it remembers nothing that was not written."""
+
     def __init__(self, place: str | Path | Database, schema: Schema) -> None:
         self._schema = schema
         self._database = database(place) if isinstance(place, str | Path) else place
@@ -92,10 +102,15 @@ class Store:
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
         self.broken: StoreError | None = None
         """What ended the store; it writes nothing more."""
+        self.failing: StoreError | None = None
+        """Why the last write was refused, if it was; a later one may not be."""
+        self.ended: Callable[[], None] = lambda: None
+        """who is told, by the store's thread, that it has ended"""
         self._reading = threading.Lock()
         self.commit_seconds = Histogram()
         """Seconds that each commit took."""
         self._deleted: float | None = None
+        self._failed, self._closing = 0.0, threading.Event()
         try:
             self._writer = self._database.own()
             try:
@@ -112,6 +127,11 @@ class Store:
             ) from error
         self._thread = threading.Thread(target=self._write, name="store", daemon=True)
         self._thread.start()
+
+    @property
+    def trouble(self) -> StoreError | None:
+        """Why nothing can be written now, as far as is known."""
+        return self.broken or self.failing
 
     def read(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """Rows, as of the last commit."""
@@ -151,6 +171,7 @@ class Store:
 
     def close(self) -> None:
         """Write what was handed in, then let go of the database."""
+        self._closing.set()
         self._queue.put(None)
         self._thread.join()
         self.release()
@@ -198,17 +219,22 @@ class Store:
             self._writer.execute(self._database.spelled(statement))
 
     def _next(self) -> "_Job | None":
-        """The next job. A while after something was deleted the journal, which may still hold it, is emptied."""
-        while self._deleted is not None:
-            left = self._deleted + EMPTIED - monotonic()
-            if left <= 0:
-                self._deleted = None
+        """The next job. A while after something was deleted the journal, which may still hold it, is emptied.
+
+        Where the last one failed, and nobody writes, it is an attempt whether one does not.
+        """
+        while True:
+            left = None if self._deleted is None else self._deleted + EMPTIED - monotonic()
+            if left is not None and left <= 0:
+                self._deleted = left = None
                 with suppress(*self._database.failures):
                     self._database.emptied(self._writer)
-                break
+            tries = self.failing is not None and self.broken is None
             with suppress(Empty):
-                return self._queue.get(timeout=left)
-        return self._queue.get()
+                return self._queue.get(timeout=min(AGAIN, left or AGAIN) if tries else left)
+            if tries:
+                put = Write("INSERT INTO facts VALUES ('room', ?)", (ROOM,))
+                return _Job((put, Write("DELETE FROM facts WHERE name = 'room'")), lambda _: None, None)
 
     def _write(self) -> None:
         while True:
@@ -239,24 +265,40 @@ class Store:
         """Commit all jobs together, or, where one of them contradicts what is there, each on its own."""
         if self.broken or not jobs:
             return [self.broken] * len(jobs)
-        try:
-            self._transaction([write for job in jobs for write in job.writes])
-        except self._contradictions as error:
-            if len(jobs) > 1:
-                return [outcome for job in jobs for outcome in self._committed([job])]
-            return [Contradiction(f"this contradicts what the server's database holds ({type(error).__name__})")]
-        except self._database.failures as error:
+        while True:
+            try:
+                self._transaction([write for job in jobs for write in job.writes])
+            except self._contradictions as error:
+                if len(jobs) > 1:
+                    return [outcome for job in jobs for outcome in self._committed([job])]
+                return [Contradiction(f"this contradicts what the server's database holds ({type(error).__name__})")]
+            except self._database.failures as error:
+                if not self._is_patient(error):
+                    return [self.broken or self.failing] * len(jobs)
+            else:
+                self.failing = None
+                return [None] * len(jobs)
+
+    def _is_patient(self, error: Exception) -> bool:
+        """Whether what failed so is to be tried again now; otherwise it is refused, or the store has ended."""
+        words = f"the server's database cannot be written ({type(error).__name__})"
+        passes = self._database.undone(error, self._writer)
+        if passes:
+            self._failed = self._failed if self.failing else monotonic()
+            self.failing = StoreError(f"{words}: see that its disk has room and that nobody locks it")
+            if monotonic() < self._failed + PATIENCE and not self._closing.wait(AGAIN):
+                return True
+        if not (passes and self.forgiving):
             self.broken = StoreError(
-                f"the server's database cannot be written ({type(error).__name__}): nothing more is acknowledged; "
-                "see to its disk, then start the server again"
+                f"{words}: nothing more is acknowledged; see to its disk, then start the server again"
             )
-            return [self.broken] * len(jobs)
-        return [None] * len(jobs)
+            self.ended()
+        return False
 
     def _transaction(self, writes: list[Write]) -> None:
         db, begun = self._writer, monotonic()
-        _begin(db)
         try:
+            _begin(db)
             for sql, group in groupby(writes, key=lambda write: write.sql):
                 same = list(group)
                 cursor = db.cursor()

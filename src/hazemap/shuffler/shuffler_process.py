@@ -86,7 +86,7 @@ class ShufflerProcess:
 
             limits = self.address.limits(self.limits)
             routes = ShufflerRoutes(service, tokens, limits, metrics=metrics, operator=operator)
-            self.address.serve(routes.application(alive), limits, metrics)
+            self.address.serve(routes.application(alive), limits, metrics, store)
         finally:
             store.close()
 

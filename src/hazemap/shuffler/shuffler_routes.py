@@ -137,6 +137,8 @@ class ShufflerRoutes:
         return Response(text, media_type=CONTENT_TYPE)
 
     async def _about(self, _: Request) -> Response:
+        if self.store.trouble is not None:
+            raise self.store.trouble
         return JSONResponse({"version": 1, "key": self._service.key.public.hex(), "least": self._service.limits.least})
 
     async def _take(self, request: Request) -> Response:
