@@ -11,11 +11,11 @@ import pytest
 from hazemap.device import enrolment
 from hazemap.device.encrypted_store import EncryptedStore
 from hazemap.device.privacy_account import PrivacyAccount
-from hazemap.device.recipe_account import SPILL, RecipeAccount, rho_of
-from hazemap.device.recipe_charge import spending
+from hazemap.device.recipe_account import SPILL, RecipeAccount, rho_of, with_campaigns
+from hazemap.device.recipe_charge import Spending, spending
 from hazemap.device.report_request import Schedule
 from hazemap.errors import InputError
-from hazemap.privacy.budget import PureDP
+from hazemap.privacy.budget import ApproxDP, PureDP
 from hazemap.privacy.report_price import ReportPrice
 from hazemap.recipes.policy import Accounting, Carrier, DeviceLimit
 from hazemap.recipes.policy_document import example
@@ -132,7 +132,7 @@ def test_check_3_the_stated_price_is_what_the_reports_amount_to(account):
         ({"purpose": "advertising"}, "approved for another purpose"),
         ({"carrier": Carrier.SECURE_SUMS}, None),
         ({"cohort_fields": frozenset({"locale"})}, None),
-        ({"cohort_fields": frozenset({"income"})}, "income is no approved cohort field"),
+        ({"cohort_fields": frozenset({"zodiac", "income", "locale"})}, "income is no approved cohort field"),
         ({"fields": frozenset({StreamFieldName("keyboard", "at")})}, "may not read keyboard.at"),
     ],
 )
@@ -267,6 +267,31 @@ def test_in_zcdp_what_a_price_leaves_out_adds_up_too(account):
     loose = ReportPrice(Fraction(1, 100), SMALL, SMALL, spill + SMALL**3)
     assert "leave out a probability" in paid(account, request(price=loose), policy=policy)
     assert PureDP(1).rho == Fraction(1, 2) and rho_of(Fraction(0), SMALL) == 0
+    assert rho_of(Fraction(1), spill) == ApproxDP(1, spill * Fraction(99, 100)).rho, "a hundredth of δ is set aside"
+
+
+def test_a_study_costs_no_more_than_it_said_at_first_in_epsilon_or_in_delta(account):
+    said = price("0.2", 2 * SMALL)
+    first = request("0.1", study="sleep", whole=said)
+    assert paid(account, first) is None and paid(account, replace(first, study="walks")) is None
+    for dear in (price(Fraction(1, 10) + Fraction(1, 10**30)), price("0.1", SMALL + SMALL**3)):
+        assert "the study sleep would cost" in paid(account, replace(first, price=dear, achieved=dear))
+    assert paid(account, first) is None, "to the last fraction"
+    assert "the study sleep would cost" in paid(account, first)
+
+
+def test_answers_to_campaigns_are_reports_of_a_field_and_of_nothing_else(account):
+    recipes = Spending(Fraction(1), Fraction(2), Fraction(3), Fraction(4), 5)
+    campaigns = Spending(Fraction(10), Fraction(20), Fraction(30), Fraction(40), 7)
+    assert with_campaigns(recipes, campaigns) == (11, 22, 33, 44, 5)
+    assert with_campaigns(recipes, campaigns, reports=True) == (11, 22, 33, 44, 12)
+    for one, other in ((recipes._replace(rho=None), campaigns), (recipes, campaigns._replace(rho=None))):
+        assert with_campaigns(one, other).rho is None, "a price without ρ is among them"
+    once = replace(POLICY, limits=(DeviceLimit(365, Fraction(6), Fraction(1, 10**5), 1),))
+    rounds = PrivacyAccount(account.store, account.device)
+    assert account.store.commit([[rounds.charge(task(), bytes(32), NOW)]]) == [None]
+    assert paid(account, request("0.1"), policy=once) is None
+    assert "this device may be told of by 1 reports" in paid(account, request("0.1"), policy=once)
 
 
 @pytest.mark.parametrize(
