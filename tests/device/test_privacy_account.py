@@ -9,6 +9,7 @@ import pytest
 from hazemap.device import enrolment
 from hazemap.device.encrypted_store import EncryptedStore
 from hazemap.device.privacy_account import PrivacyAccount
+from hazemap.privacy.amplification.zcdp_of_sum import SPILL
 from hazemap.privacy.budget import ApproxDP, PureDP
 from hazemap.trust.randomised_reports import law_for
 
@@ -32,6 +33,23 @@ def paid(account, at, **changes):
 
 def refusal(account, at, share=Fraction(1, 20)):
     return account.refusal(replace(task(share=share, budget=PureDP(10)), campaign="another"), TIGHT, at)
+
+
+def shared(whole, share=Fraction(1, 10), **changes):
+    """A round of a campaign of reports, which shares out the ρ of (ε, 10⁻⁶)."""
+    budget = ApproxDP(whole, "1e-6")
+    price = budget.part(share)
+    plain = task(share=share, budget=PureDP(1))
+    law = law_for(price, 16, Fraction(8))
+    return replace(plain, price=price, budget=budget, randomiser=law, **changes)
+
+
+def pays(account, asked, rules, at=NOW):
+    """Pay if it is allowed; the reason otherwise."""
+    refused = account.refusal(asked, rules, at)
+    if refused is None:
+        assert account.store.commit([[account.charge(asked, bytes(32), at)]]) == [None]
+    return refused
 
 
 def test_a_charge_counts_for_the_whole_period_and_no_second_longer(account):
@@ -72,15 +90,16 @@ def test_a_campaign_and_a_period_may_be_spent_to_the_last_fraction_and_no_furthe
 def test_what_campaigns_cost_is_told_for_the_same_period_in_every_unit(account):
     paid(account, NOW)
     assert account.spent(DAYS, NOW + timedelta(days=DAYS, seconds=-1)) == (1, 0, Fraction(1, 2), 0, 1)
-    assert account.spent(DAYS, NOW + timedelta(days=DAYS)) == (0, 0, 0, 0, 0)
+    for days in (DAYS, DAYS + 1):
+        assert account.spent(DAYS, NOW + timedelta(days=days)) == (0, 0, 0, 0, 0)
+    later, dear = NOW + timedelta(days=DAYS), task(share=Fraction(3, 10), budget=PureDP(10))
+    for asked in (dear, shared(1), shared(1, round=2), shared(2, campaign="b")):
+        assert account.store.commit([[account.charge(asked, bytes(32), later)]]) == [None]
+    rhos = shared(1).price.rho * 2 + shared(2).price.rho
+    assert account.spent(DAYS, later) == (6, Fraction(2, 10**6), Fraction(9, 2) + rhos, 3 * SPILL, 4)
 
 
 def test_a_campaign_of_reports_pays_its_whole_once_and_what_its_budget_has_grown_by(account):
-    def shared(whole):
-        budget = ApproxDP(whole, "1e-6")
-        price = budget.part(Fraction(1, 10))
-        return replace(task(budget=PureDP(1)), price=price, budget=budget, randomiser=law_for(price, 16, Fraction(8)))
-
     assert account.price(task(share=Fraction(1, 10), budget=PureDP(10))) == 1
     assert account.price(shared(1)) == 1
     assert account.store.commit([[account.charge(shared(1), bytes(32), NOW)]]) == [None]
@@ -91,12 +110,21 @@ def test_a_campaign_of_reports_pays_its_whole_once_and_what_its_budget_has_grown
             assert account.price(replace(again, campaign=name)) == again.budget.epsilon, "no other has paid for it"
 
 
+def test_campaigns_of_reports_may_spend_their_rho_and_a_period_its_delta_to_the_last_fraction(account):
+    rules = replace(TIGHT, period=Fraction(99), delta=Fraction(2, 10**6))
+    half = Fraction(1, 2)
+    assert [pays(account, shared(1, half, round=number), rules) for number in (1, 2)] == [None, None]
+    assert "which is ρ =" in pays(account, shared(1, half, round=3), rules)
+    assert pays(account, shared(1, campaign="b"), rules) is None
+    third = shared(1, campaign="c")
+    assert "with this campaign δ = 3e-06 would be spent in 30 days" in pays(account, third, rules)
+    assert pays(account, third, rules, NOW + timedelta(days=DAYS, seconds=-1))
+    assert pays(account, third, rules, NOW + timedelta(days=DAYS + 1)) is None
+
+
 def test_a_campaign_of_reports_that_goes_on_in_another_period_counts_whole_in_that_one_too(account):
-    budget = ApproxDP(1, "1e-6")
-    plain, law = task(budget=PureDP(1)), law_for(budget.part(Fraction(1, 10)), 16, Fraction(8))
-    shared = replace(plain, price=budget.part(Fraction(1, 10)), budget=budget, randomiser=law)
-    assert account.store.commit([[account.charge(shared, bytes(32), NOW)]]) == [None]
+    assert account.store.commit([[account.charge(shared(1), bytes(32), NOW)]]) == [None]
     later = NOW + timedelta(days=DAYS + 1)
-    assert account.refusal(replace(shared, round=2), TIGHT, later) is None
+    assert account.refusal(shared(1, round=2), TIGHT, later) is None
     paid(account, later)
-    assert "this round costs ε = 1 and 1 was spent" in account.refusal(replace(shared, round=2), TIGHT, later)
+    assert "this round costs ε = 1 and 1 was spent" in account.refusal(shared(1, round=2), TIGHT, later)
