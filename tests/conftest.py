@@ -2,7 +2,7 @@
 
 import gc
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,9 @@ from tests import luck
 
 if luck.FIXED:
     luck.fix()  # before anything of hazemap is imported
+
+from hazemap.privacy.budget import Budget
+from hazemap.privacy.first_cap import FirstCap
 
 EXAMPLES = 100 if os.environ.get("HAZEMAP_THOROUGH") else 50
 """On so many examples a law is tried: by `make test-slow`, and by `make test`."""
@@ -60,6 +63,21 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HAZEMAP_HOME", str(folder))
     monkeypatch.delenv("HAZEMAP_LEDGER", raising=False)
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_usual_cap() -> Generator[Callable[[Budget], FirstCap], None, None]:
+    """Made-up people may be charged as often as a test likes, but for tests of the cap that a first charge sets."""
+    usual = FirstCap.usual
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(FirstCap, "usual", classmethod(lambda _cls, _price: None))
+        yield usual
+
+
+@pytest.fixture
+def usual_cap(_no_usual_cap: Callable[[Budget], FirstCap], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A data set gets its usual cap with its first charge, as it does for everybody else."""
+    monkeypatch.setattr(FirstCap, "usual", _no_usual_cap)
 
 
 @pytest.fixture(scope="session")

@@ -200,20 +200,6 @@ def test_devices_name_their_own_randomness():
         prices(replace(ours, circumstances=replace(ours.circumstances, cohort=lost)))
 
 
-def test_the_cohort_of_an_older_statement_is_read_from_its_sentence():
-    from hazemap import codec
-
-    cohort = Cohort(2_000, 1_000)
-    new = statement(
-        Campaign("homes", "a map", "town", method_from_name("flat:3", QuadtreeCells(7), BOX, ONE), PureDP(1), cohort)
-    )
-    old = {**new.to_json(), "statement": 1, "public": [f"the cohort, for machines: {codec.dumps(cohort)}"]}
-    for name in ("circumstances", "learned"):
-        del old[name]
-    assert prices(type(new).from_json(old)) == SecureSumPrices(PureDP(1), cohort)
-    assert prices(type(new).from_json({**old, "public": []})) is None
-
-
 pytestmark = pytest.mark.filterwarnings(f"ignore::{HazemapWarning.__module__}.{HazemapWarning.__name__}")
 
 

@@ -6,10 +6,12 @@ then the ledger notes it. A run that fails after its charge has paid for nothing
 """
 
 import warnings
-from typing import Any, Unpack, cast
+from typing import Any, TypedDict, Unpack, cast
 
 from hazemap.errors import HazemapWarning
 from hazemap.execution.run import Progress, execute
+from hazemap.privacy.budget import Budget, Number
+from hazemap.privacy.first_cap import FirstCap
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.random_stream import Stream
 from hazemap.releases import Release, Statistics
@@ -17,6 +19,13 @@ from hazemap.specs.parsing import warning_about
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.spec_fields import ReleaseOptions, StatisticsOptions, takes
 from hazemap.specs.statistics_spec import StatisticsSpec
+
+
+class Money(TypedDict):
+    """How much a data set may spend in all, said with a release."""
+
+    cap: Number | Budget | None
+    no_cap: bool
 
 
 @takes(ReleaseOptions)
@@ -27,6 +36,8 @@ def release(
     memory_limit: int | None = None,
     progress: Progress | None = None,
     stream: Stream | None = None,
+    cap: Number | Budget | None = None,
+    no_cap: bool = False,
     **asked: Unpack[ReleaseOptions],
 ) -> Release:
     """Publish where the people of a table are, under differential privacy per person.
@@ -44,8 +55,10 @@ def release(
 
     `dialect` says how CSV files are written.
 
-    The price is charged to `dataset` (by default named after the file) in `ledger`. With `output`, `.parquet` or
-    `.tif`, the release is saved there. `stream` is for tests and demos alone: whoever knows it can subtract the noise.
+    The price is charged to `dataset` (by default named after the file) in `ledger`. A data set that has no cap gets
+    `cap` with it, in the terms of the budget (ε, or ρ): all that it may ever spend. One that is charged for the first
+    time gets ε = 3, and a warning that says so, unless there is to be `no_cap`. With `output`, `.parquet` or `.tif`,
+    the release is saved there. `stream` is for tests and demos alone: whoever knows it can subtract the noise.
 
     Raises `InputError` for what the caller can mend, `CapExceeded` where the data set may not pay; neither costs
     anything, unless it says so.
@@ -59,8 +72,8 @@ def release(
     >>> made.statement.budget, bool(abs(made.total().value - 500) < 200)
     (PureDP(epsilon=Fraction(1, 1)), True)
     """
-    spec = ReleaseSpec.of(source, **asked)
-    return run_release(spec, source, ledger=ledger, memory_limit=memory_limit, progress=progress, stream=stream)
+    spec, rest = ReleaseSpec.of(source, **asked), Money(cap=cap, no_cap=no_cap)
+    return run_release(spec, source, ledger=ledger, memory_limit=memory_limit, progress=progress, stream=stream, **rest)
 
 
 def run_release(
@@ -71,10 +84,13 @@ def run_release(
     memory_limit: int | None = None,
     progress: Progress | None = None,
     stream: Stream | None = None,
+    cap: Number | Budget | None = None,
+    no_cap: bool = False,
 ) -> Release:
     """The map that a specification asks for; `source` is the table where the specification does not name its file."""
+    first = FirstCap.of(spec.budget, cap, no_cap)
     _warn(warning_about(spec.budget))
-    return cast(Release, execute(spec, source, ledger, memory_limit, progress, stream))
+    return cast(Release, execute(spec, source, ledger, memory_limit, progress, stream, cap=first))
 
 
 @takes(StatisticsOptions)
@@ -85,6 +101,8 @@ def stats(
     memory_limit: int | None = None,
     progress: Progress | None = None,
     stream: Stream | None = None,
+    cap: Number | Budget | None = None,
+    no_cap: bool = False,
     **asked: Unpack[StatisticsOptions],
 ) -> Statistics:
     """Publish statistics of a value in every cell and timeslot, under differential privacy per person.
@@ -115,8 +133,8 @@ def stats(
     >>> bool(abs(np.nanmax(mean.value) - 20) < 1), int((~mean.too_few).sum())
     (True, 1)
     """
-    spec = StatisticsSpec.of(source, **asked)
-    return run_stats(spec, source, ledger=ledger, memory_limit=memory_limit, progress=progress, stream=stream)
+    spec, rest = StatisticsSpec.of(source, **asked), Money(cap=cap, no_cap=no_cap)
+    return run_stats(spec, source, ledger=ledger, memory_limit=memory_limit, progress=progress, stream=stream, **rest)
 
 
 def run_stats(
@@ -127,10 +145,13 @@ def run_stats(
     memory_limit: int | None = None,
     progress: Progress | None = None,
     stream: Stream | None = None,
+    cap: Number | Budget | None = None,
+    no_cap: bool = False,
 ) -> Statistics:
     """The statistics that a specification asks for; `source` is the table where it does not name a file."""
+    first = FirstCap.of(spec.budget, cap, no_cap)
     _warn(warning_about(spec.budget))
-    return cast(Statistics, execute(spec, source, ledger, memory_limit, progress, stream))
+    return cast(Statistics, execute(spec, source, ledger, memory_limit, progress, stream, cap=first))
 
 
 def _warn(sentence: str | None) -> None:

@@ -61,7 +61,10 @@ def made(hazemap, rides):
 def test_statistics_say_what_they_hold_promise_and_cost(made, tmp_path):
     assert "cells × 2 slots; the mean is told for " in made.out
     assert "Values outside 0 … 65 were clipped to these bounds; rows without a value were left out." in made.out
-    assert "Differentially private per person: ε = 2 (pure), at most 8 cells and slots a person" in made.out
+    assert (
+        "Differentially private per person: ε = 2 (pure) of ε = 2 paid in all, at most 8 cells and slots a person"
+        in made.out
+    )
     assert "Charged ε = 2 to the data set 'rides'." in made.out
     assert "'rides' has no cap yet, and has spent ε = 2; `hazemap ledger cap rides 2` lets it spend" in made.err
     found = Statistics.open(tmp_path / "speed.parquet")

@@ -133,7 +133,7 @@ hazemap.releases.Release.save = in_two_halves
 """A build that writes the file where everybody can see it."""
 
 LATE = """
-from hazemap.privacy.ledger import LedgerAccount
+from hazemap.privacy.ledger_account import LedgerAccount
 charge, owed = LedgerAccount.charge, []
 def later(self, price):
     owed.append((self, price))

@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hazemap.errors import CapExceeded, InputError, LedgerError
-from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
+from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PrivacyAmount, PureDP
 from hazemap.privacy.ledger import Ledger
-from hazemap.privacy.ledger_records import PrivacyAmount
 from hazemap.privacy.privacy_unit import Unit
 from hazemap.privacy.statement import A_PERSON, Statement
 from hazemap.tables.contribution_bounding import AtMostRows

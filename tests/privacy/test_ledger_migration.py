@@ -8,9 +8,9 @@ import pytest
 from tests.privacy.older_ledger import old, statement
 
 from hazemap.errors import CapExceeded, LedgerError, OtherUnit
-from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
+from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PrivacyAmount, PureDP
 from hazemap.privacy.ledger import Ledger
-from hazemap.privacy.ledger_records import PrivacyAmount, ProtectedUnit
+from hazemap.privacy.ledger_records import ProtectedUnit
 from hazemap.privacy.privacy_unit import DEVICE, ROW, TEXT, VALUES_ONLY, Unit
 from hazemap.privacy.statement import A_PERSON, A_ROW, Statement
 

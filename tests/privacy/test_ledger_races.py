@@ -15,10 +15,9 @@ import pytest
 from tests.privacy.older_ledger import old
 
 from hazemap.errors import CapExceeded
-from hazemap.privacy.budget import PureDP
+from hazemap.privacy.budget import PrivacyAmount, PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.ledger_file import SCHEMA
-from hazemap.privacy.ledger_records import PrivacyAmount
 from hazemap.privacy.privacy_unit import Unit
 from hazemap.privacy.statement import A_PERSON, Statement
 from hazemap.tables.contribution_bounding import AtMostRows

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hazemap.errors import CodecError, InputError
-from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP, log_delta
+from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PrivacyAmount, PureDP, log_delta
 from hazemap.privacy.privacy_unit import Unit
 from hazemap.privacy.statement import (
     A_PERSON,
@@ -20,7 +20,7 @@ from hazemap.privacy.statement import (
     budget_to_json,
     implied_epsilon,
 )
-from hazemap.privacy.statement_facts import UNSAID, CohortFacts, Randomness, StatementFacts
+from hazemap.privacy.statement_facts import CohortFacts, Randomness, StatementFacts
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside, OwnMeans, RowIsPerson
 
 NYC = Statement(
@@ -39,8 +39,8 @@ NYC = Statement(
     version="0.1.0",
 )
 
-OLD = """{
- "statement": 1,
+PLAIN = """{
+ "statement": 3,
  "dataset": "nyc",
  "unit": "a person: all rows of one id",
  "neighbours": "tables that differ by one person, added or removed",
@@ -56,12 +56,9 @@ OLD = """{
  "version": "0.1.0",
  "implies": [{"epsilon": "2611/500", "delta": "1/1000000"}, {"epsilon": "259/40", "delta": "1/1000000000"}]
 }"""
-"""As version 1 wrote it, in files and ledgers that are older."""
-
 GOLDEN = json.dumps(
-    json.loads(OLD)
+    json.loads(PLAIN)
     | {
-        "statement": 2,
         "circumstances": {
             "unit": {
                 "kind": "person",
@@ -81,6 +78,7 @@ GOLDEN = json.dumps(
             },
         },
         "learned": ["box", "numbers"],
+        "paid": {"measure": "ρ", "value": "7/10"},
     }
 )
 KNOWN = StatementFacts(
@@ -170,16 +168,23 @@ def test_a_statement_is_dated_by_its_day(created: str) -> None:
 
 
 def test_the_golden_statement_is_read_and_written_as_ever() -> None:
-    statement = replace(NYC, budget=ZCDP("0.5"), circumstances=KNOWN, learned=("box", "numbers"))
+    paid = PrivacyAmount("ρ", Fraction(7, 10))
+    statement = replace(NYC, budget=ZCDP("0.5"), circumstances=KNOWN, learned=("box", "numbers"), paid=paid)
     assert statement.to_json() == json.loads(GOLDEN)
     assert Statement.from_json(json.loads(GOLDEN)) == statement
 
 
-def test_a_statement_of_version_1_is_read_and_knows_nothing_of_its_circumstances() -> None:
-    statement = Statement.from_json(json.loads(OLD))
-    assert statement == replace(NYC, budget=ZCDP("0.5"))
-    assert statement.circumstances == UNSAID
-    assert Statement.from_json(statement.to_json()) == statement
+def test_a_statement_says_what_was_paid_in_all_beside_its_own_price_and_what_much_means() -> None:
+    statement = replace(NYC, paid=PrivacyAmount("ε", Fraction(5, 2)))
+    assert "ε = 1 (pure) of ε = 2.5 paid in all, one row" in statement.line()
+    assert "in all the data set has paid ε = 2.5, this release included\n" in statement.text()
+    assert "in all is much" not in statement.text()
+    much = replace(NYC, paid=PrivacyAmount("ε", Fraction(13, 2)))
+    assert "ε = 6.5 in all is much: whoever has all its releases may be up to 665 times as sure" in much.text()
+    assert Statement.from_json(json.loads(json.dumps(much.to_json()))) == much
+    for wrong in ({"measure": "δ", "value": "1"}, {"measure": "ε"}, {"measure": "ε", "value": 1}, "ε = 1"):
+        with pytest.raises(CodecError):
+            Statement.from_json(NYC.to_json() | {"paid": wrong})
 
 
 def test_the_text_names_the_id_column_and_says_that_it_was_guessed() -> None:
@@ -247,6 +252,8 @@ def test_a_missing_field_is_refused_by_name(field: str) -> None:
 @pytest.mark.parametrize("field", json.loads(GOLDEN))
 @pytest.mark.parametrize("wrong", [None, 3, True, [3], {"kind": 3}, {"kind": "More"}, {}])
 def test_a_field_of_another_type_is_refused(field: str, wrong: object) -> None:
+    if (field, wrong) in [("paid", None), ("statement", 3)]:
+        return
     with pytest.raises(CodecError):
         Statement.from_json(json.loads(GOLDEN) | {field: wrong})
 
@@ -262,9 +269,9 @@ def test_what_is_no_statement_is_said_to_be_none(data: object) -> None:
         Statement.from_json(data)
 
 
-@pytest.mark.parametrize("version", [0, 3, "1", 1.0, True])
+@pytest.mark.parametrize("version", [0, 1, 2, 4, "3", 3.0, True])
 def test_a_statement_of_another_version_is_refused(version: object) -> None:
-    with pytest.raises(CodecError, match="this hazemap reads versions 1 to 2"):
+    with pytest.raises(CodecError, match="this hazemap reads version 3"):
         Statement.from_json(json.loads(GOLDEN) | {"statement": version})
 
 
@@ -274,8 +281,9 @@ def test_a_statement_that_claims_a_smaller_epsilon_than_its_rho_implies_is_refus
 
 
 def test_a_statement_that_claims_a_larger_epsilon_is_true_and_read() -> None:
-    data = json.loads(OLD) | {"implies": [{"epsilon": "6", "delta": "1/1000000"}]}
-    assert Statement.from_json(data) == replace(NYC, budget=ZCDP("0.5"))
+    statement = replace(NYC, budget=ZCDP("0.5"))
+    data = statement.to_json() | {"implies": [{"epsilon": "6", "delta": "1/1000000"}]}
+    assert Statement.from_json(data) == statement
 
 
 @pytest.mark.parametrize("budget", [PureDP(1), ApproxDP(1, 1e-6)])

@@ -22,10 +22,10 @@ from tests.privacy.test_team_ledger import PEOPLE, statement
 
 from hazemap import postgresql
 from hazemap.errors import CapExceeded, LedgerError, PeriodPaid
-from hazemap.privacy.budget import PureDP
+from hazemap.privacy.budget import PrivacyAmount, PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.ledger_postgresql import TeamLedger
-from hazemap.privacy.ledger_records import Occasion, PrivacyAmount
+from hazemap.privacy.ledger_records import Occasion
 
 pytestmark = pytest.mark.slow
 

@@ -1,13 +1,53 @@
-"""How to cap a data set that has paid and has no cap: a hint beside the result."""
+"""The cap of a data set: asked for at its first charge, and a hint beside the result where there is none."""
 
+import sys
 from math import ceil, floor, log10
+from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from hazemap.cli.console_output import note
 
 if TYPE_CHECKING:
+    from hazemap.privacy.budget import Budget
+    from hazemap.privacy.ledger import Ledger
     from hazemap.privacy.ledger_records import LedgerBalance
+    from hazemap.privacy.privacy_unit import Model
+
+MONEY = "Money"
+
+Cap = Annotated[
+    str | None,
+    typer.Option(
+        metavar="AMOUNT",
+        rich_help_panel=MONEY,
+        help="All that the data set may ever spend, if it has no cap yet: ε, or ρ with --rho. Asked for at the first "
+        "charge; 3 by default.",
+    ),
+]
+NoCap = Annotated[bool, typer.Option("--no-cap", rich_help_panel=MONEY, help="The data set gets no cap.")]
+
+
+def cap_for(
+    book: "Ledger", dataset: str, model: "Model", budget: "Budget", cap: str | None, no_cap: bool, as_json: bool
+) -> dict[str, Any]:
+    """What is said of the cap of a data set: by options, or at its first charge by whoever sits at the terminal."""
+    from hazemap.privacy.first_cap import FirstCap
+
+    said = {"cap": cap, "no_cap": no_cap}
+    ask = cap is None and not no_cap and not as_json and sys.stdin.isatty() and sys.stderr.isatty()
+    if not ask or not isinstance(book.place, Path):
+        return said
+    status, full = book.status(dataset, model), book.status(dataset, "full")
+    known = (status is not None and (status.cap or status.charges)) or (full is not None and full.cap)
+    if known:
+        return said
+    usual = FirstCap.usual(budget).budget
+    note(f"The data set {dataset!r} is charged for the first time. How much may all its releases cost together, ever?")
+    answer = str(typer.prompt(f"A cap, or 'none' ({usual})", default="", show_default=False, err=True)).strip()
+    return {"cap": None, "no_cap": True} if answer == "none" else {"cap": answer or usual, "no_cap": False}
 
 
 def advise_cap(status: "LedgerBalance") -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hazemap.cli.console_output import deliver
+from hazemap.cli.console_output import deliver, note
 from hazemap.cli.shared_options import AsJson, LedgerPlace, ledger_at
 from hazemap.errors import FileError, InputError
 
@@ -61,6 +61,7 @@ def cap(
     as_json: AsJson = False,
 ) -> None:
     """Set all that a data set may ever spend, what it has spent already included, and perhaps whom it protects."""
+    from hazemap.privacy.implied_epsilon import amount_of, much
     from hazemap.privacy.ledger_facts import balance_facts
     from hazemap.privacy.privacy_unit import FULL, VALUES_ONLY, Model
     from hazemap.specs.parsing import budget
@@ -71,6 +72,8 @@ def cap(
     shown, spent, left = _shown(status)
     page = f"{status.name} (values only)" if values_only else status.name
     deliver(balance_facts(status), as_json, f"{page}: cap {shown}; spent {spent}; left {left}")
+    if (words := much(amount_of(limit))) and not as_json:
+        note(words)
 
 
 @app.command(epilog="Example: [bold]hazemap ledger unit nyc --person user[/bold]")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from hazemap.cli.cap_advice import advise_cap
+from hazemap.cli.cap_advice import Cap, NoCap, advise_cap, cap_for
 from hazemap.cli.console_output import deliver, note, progress, several
 from hazemap.cli.reading_notes import reading_notes, where_nobody_is
 from hazemap.cli.shared_options import AsJson, LedgerPlace, Memory, ledger_at
@@ -32,6 +32,8 @@ def release(
     write_spec: WrittenSpec = None,
     schema: Schema = False,
     memory: Memory = None,
+    cap: Cap = None,
+    no_cap: NoCap = False,
     as_json: AsJson = False,
     **asked: Any,
 ) -> None:
@@ -48,8 +50,10 @@ def release(
     if order.output is None:
         raise InputError("name a file for the map: -o map.parquet")
     book, file = ledger_at(ledger), Path(order.output)
+    limit = None if memory is None else memory << 20
+    money = cap_for(book, order.dataset, "full", order.budget, cap, no_cap, as_json)
     with progress() as tell:
-        made = run_release(order, ledger=book, memory_limit=None if memory is None else memory << 20, progress=tell)
+        made = run_release(order, ledger=book, memory_limit=limit, progress=tell, **money)
     status = book.status(made.statement.dataset, "full")
     assert status is not None  # noqa: S101 - it has just paid
     cells = made.maps.cells.size if isinstance(made, TimedRelease) else made.cells.size

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hazemap.cli.cap_advice import Cap, NoCap
 from hazemap.cli.console_output import deliver, progress
 from hazemap.cli.shared_options import AsJson, LedgerPlace, Memory, ledger_at
 from hazemap.errors import FileError, InputError
@@ -34,6 +35,8 @@ def run(
     now: Now = None,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of schedules and stop.")] = False,
     memory: Memory = None,
+    cap: Cap = None,
+    no_cap: NoCap = False,
     ledger: LedgerPlace = None,
     as_json: AsJson = False,
 ) -> None:
@@ -50,8 +53,9 @@ def run(
     from hazemap.execution.scheduled_releases import run_schedule
 
     limit = None if memory is None else memory << 20
+    how: dict[str, Any] = {"ledger": ledger_at(ledger), "now": now, "memory_limit": limit, "cap": cap, "no_cap": no_cap}
     with progress() as tell:
-        done = run_schedule(_spec(file), ledger=ledger_at(ledger), now=now, memory_limit=limit, progress=tell)
+        done = run_schedule(_spec(file), progress=tell, **how)
     _told(done, as_json)
     if done.exit_code:
         raise typer.Exit(done.exit_code)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hazemap.cli.cap_advice import advise_cap
+from hazemap.cli.cap_advice import Cap, NoCap, advise_cap, cap_for
 from hazemap.cli.console_output import deliver, note, progress, several
 from hazemap.cli.plan import show_plan_of_statistics
 from hazemap.cli.reading_notes import reading_notes, where_nobody_is
@@ -14,6 +14,7 @@ from hazemap.errors import InputError
 from hazemap.specs.spec_fields import SCHEMAS, STATISTICS
 
 if TYPE_CHECKING:
+    from hazemap.privacy.privacy_unit import Model
     from hazemap.releases import Statistics
     from hazemap.specs.statistics_spec import StatisticsSpec
 
@@ -34,6 +35,8 @@ def stats(
     write_spec: WrittenSpec = None,
     schema: Schema = False,
     memory: Memory = None,
+    cap: Cap = None,
+    no_cap: NoCap = False,
     as_json: AsJson = False,
     **asked: Any,
 ) -> None:
@@ -58,10 +61,12 @@ def stats(
         raise InputError("name a file for the statistics: -o speed.parquet; or use --plan first")
     from hazemap.publish import run_stats
 
-    book = ledger_at(ledger)
+    book, limit = ledger_at(ledger), None if memory is None else memory << 20
+    model: Model = "values-only" if order.model == "values-only" else "full"
+    money = cap_for(book, order.dataset, model, order.budget, cap, no_cap, as_json)
     with progress() as tell:
-        made = run_stats(order, ledger=book, memory_limit=None if memory is None else memory << 20, progress=tell)
-    status = book.status(made.statement.dataset, "values-only" if order.model == "values-only" else "full")
+        made = run_stats(order, ledger=book, memory_limit=limit, progress=tell, **money)
+    status = book.status(made.statement.dataset, model)
     assert status is not None  # noqa: S101 - it has just paid
     left = status.remaining
     told = int((~made.found("mean").too_few).sum())

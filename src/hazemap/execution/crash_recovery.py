@@ -17,8 +17,10 @@ from hazemap.execution.journal import Journal, RunningJournal, discard
 from hazemap.execution.output_lock import free_place, only_writer
 from hazemap.execution.release_assembly import Publication
 from hazemap.execution.run import Progress, asked_of, converse, ended, fingerprint, finish, folder_of, opened, replayed
-from hazemap.privacy.ledger import Ledger, LedgerAccount
-from hazemap.privacy.ledger_records import LedgerCharge, Occasion
+from hazemap.privacy.budget import PrivacyAmount
+from hazemap.privacy.ledger import Ledger
+from hazemap.privacy.ledger_account import LedgerAccount
+from hazemap.privacy.ledger_records import Charge, LedgerCharge, Occasion
 from hazemap.privacy.ledger_schedules import asked_again
 from hazemap.privacy.privacy_unit import VALUES_ONLY
 from hazemap.privacy.random_stream import Stream
@@ -137,14 +139,16 @@ def recover(
         with nullcontext() if goal is None else only_writer(goal):
             what, pays_for = journal.head["what"], occasion or record.occasion
             account = LedgerAccount(book, publication.dataset, what, publication.unit, occasion=pays_for)
-            ours = goal is not None and _is_ours(goal, publication, session)
+            if not journal.totals:
+                journal.paid(replace(paid, total=book.paid_by(paid)))
+            ours = goal is not None and _is_ours(goal, publication, session, journal.totals[-1])
             if goal is not None and not ours:
                 free_place(goal, spec)
             if session.question is not None:
                 _go_on(publication, journal, session, account, record, source, same_table, memory_limit, say)
                 if goal is not None:
                     free_place(goal, spec)  # another program may have written it since, without the lock
-            made = publication.made(ended(session))
+            made = publication.made(ended(session), journal.totals[-1])
             finish(made, account, record.charge.id, tuple(journal.again), goal, say)
         journal.remove()
     return made
@@ -217,7 +221,9 @@ def _go_on(
     question = session.question
     if question is not None and journal.open is not None:
         trust.prepare(question)
-        journal.asks_again(_paid_again(account, journal, session, charge))
+        again = _paid_again(account, journal, session, charge)
+        journal.paid(again)
+        journal.asks_again(again.id)
     converse(session, trust, journal, say)
 
 
@@ -245,14 +251,14 @@ def _see_the_same(source: str, known: str, cut: str) -> None:
     raise FileError(f"{cut}, and {source} is gone or was changed since: put it back; or, {vouch}")
 
 
-def _paid_again(account: LedgerAccount, journal: Journal, session: Session[Any], charge: int) -> int:
+def _paid_again(account: LedgerAccount, journal: Journal, session: Session[Any], charge: int) -> Charge:
     """The charge for a question that was asked while no answer was kept; made once, however often this is killed."""
     run = f"{journal.path.stem}:{len(journal.again) + 1}"
     for record in account.ledger.history(account.dataset):
         if record.run == run:
-            return record.charge.id
+            return replace(record.charge, total=account.ledger.paid_by(record.charge))
     what = f"{account.what}: a question asked again after a crash (charge {charge})"
-    return account.ledger.charge(account.dataset, session.price, what, account.unit, run, account.occasion).id
+    return account.ledger.charge(account.dataset, session.price, what, account.unit, run, account.occasion)
 
 
 def _record(ledger: Ledger, charge: int) -> LedgerCharge:
@@ -270,7 +276,7 @@ def _journal(ledger: Ledger, record: LedgerCharge) -> Path | None:
     return folder_of(ledger) / f"{record.run}.journal" if kept(ledger, record.run) else None
 
 
-def _is_ours(goal: Path, publication: Publication, session: Session[Any]) -> bool:
+def _is_ours(goal: Path, publication: Publication, session: Session[Any], total: PrivacyAmount) -> bool:
     """Whether a file is what this run made before it was cut off: then it may be made again, byte for byte."""
     if session.question is not None:
         return False  # a file is written after the last answer
@@ -278,5 +284,5 @@ def _is_ours(goal: Path, publication: Publication, session: Session[Any]) -> boo
         there = (Release if publication.to_json()["kind"] == "map" else Statistics).open(goal)
     except (FileError, LedgerError, OSError):
         return False
-    made = publication.made(ended(session))
+    made = publication.made(ended(session), total)
     return there.statement == made.statement and pack(there.transcript) == pack(made.transcript)

@@ -28,8 +28,11 @@ from numpy.typing import NDArray
 
 from hazemap.atomic_write import make_folder, sync
 from hazemap.codec import digest
-from hazemap.errors import FileError, TranscriptMismatch
+from hazemap.errors import CodecError, FileError, TranscriptMismatch
 from hazemap.noisy_queries import Answer, Question
+from hazemap.privacy.budget import PrivacyAmount
+from hazemap.privacy.ledger_records import Charge
+from hazemap.privacy.statement import amount_from_json, amount_to_json
 
 FORMAT = 1
 
@@ -54,7 +57,8 @@ class Journal:
     """The journal of one run, locked by the process that runs it.
 
     `head` is what the run is about. `stored` are its questions so far; `again` the extra charges of questions that
-    were asked once more; `ended` whether the algorithm came to its end.
+    were asked once more; `ended` whether the algorithm came to its end. `totals` are what the data set's people had
+    paid in all with each charge of the run.
     """
 
     path: Path
@@ -62,6 +66,7 @@ class Journal:
     stored: list[Stored] = field(default_factory=list)
     again: list[int] = field(default_factory=list)
     ended: bool = False
+    totals: list[PrivacyAmount] = field(default_factory=list)
     _file: FileIO | None = None
     _end: int = 0
 
@@ -119,7 +124,7 @@ class Journal:
             journal = cls(path, _head(path, lines), _file=file, _end=end)
             for line in lines[1:]:
                 journal._recall(line)
-        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        except (CodecError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             raise _changed(path) from error
         return journal
 
@@ -149,6 +154,13 @@ class Journal:
     def answered(self) -> int:
         """How many answers are kept."""
         return sum(each.answer is not None for each in self.stored)
+
+    def paid(self, charge: Charge) -> None:
+        """Write down what the data set's people have paid in all with a charge of this run."""
+        if charge.total is not None:
+            line = {"paid": charge.id, "total": amount_to_json(charge.total)}
+            self._append(line)
+            self._recall(line)
 
     def ask(self, question: Question) -> None:
         """Write down that this is asked now, and take the room that its answer needs, before it is drawn.
@@ -203,6 +215,8 @@ class Journal:
         elif "again" in line:
             self.again.append(line["again"])
             self.stored.pop()
+        elif "paid" in line:
+            self.totals.append(amount_from_json(line["total"]))
         elif "ended" in line:
             self.ended = True
         elif "answers" in line and self.open is not None and line["answers"] == self.answered:

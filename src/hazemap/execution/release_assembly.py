@@ -17,6 +17,7 @@ from hazemap.errors import CodecError, HazemapError, InputError
 from hazemap.estimate.marked_counts import MarkedCounts
 from hazemap.estimate.marked_slots import MarkedSlots
 from hazemap.estimate.slot_maps import SlotMaps
+from hazemap.privacy.budget import PrivacyAmount
 from hazemap.privacy.privacy_unit import Unit
 from hazemap.privacy.statement import Statement
 from hazemap.privacy.statement_facts import Randomness, StatementFacts
@@ -81,8 +82,8 @@ class Publication:
     version: str
     randomness: Randomness = Randomness.SYSTEM
 
-    def statement(self, done: Result[Any] | None = None) -> Statement:
-        """What is promised; without a result, all of it that is known before anything was asked."""
+    def statement(self, done: Result[Any] | None = None, paid: PrivacyAmount | None = None) -> Statement:
+        """What is promised; without a result, all of it that is known before anything was asked or `paid` in all."""
         spec, circumstances = self.spec, StatementFacts(self.unit, self.randomness)
         if isinstance(spec, ReleaseSpec):
             stated = spec.statement(self.dataset, circumstances)
@@ -90,11 +91,11 @@ class Publication:
             stated = PublicLocationSpec.of(spec).statement(self.dataset, self.algorithm, circumstances)
         else:
             stated = spec.statement(self.dataset, done, circumstances)
-        return replace(stated, created=self.created, version=self.version)
+        return replace(stated, created=self.created, version=self.version, paid=paid)
 
-    def made(self, done: Result[Any]) -> Release | Statistics:
-        """What is published."""
-        spec, stated = self.spec, self.statement(done)
+    def made(self, done: Result[Any], paid: PrivacyAmount | None) -> Release | Statistics:
+        """What is published; `paid` is what the data set's people have paid in all, with this."""
+        spec, stated = self.spec, self.statement(done, paid)
         if isinstance(spec, ReleaseSpec):
             return released(done.value, stated, self.algorithm, done.transcript)
         return Statistics(done.value, spec.value, spec.quantiles, stated, self.algorithm, done.transcript)

@@ -26,7 +26,10 @@ from hazemap.execution.release_assembly import Publication
 from hazemap.noisy_queries import Algorithm
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.duplicate_tables import Fingerprints
-from hazemap.privacy.ledger import Ledger, LedgerAccount
+from hazemap.privacy.first_cap import FirstCap
+from hazemap.privacy.implied_epsilon import much
+from hazemap.privacy.ledger import Ledger
+from hazemap.privacy.ledger_account import Foreseen, LedgerAccount
 from hazemap.privacy.ledger_records import Occasion
 from hazemap.privacy.privacy_unit import FULL, ROW, VALUES_ONLY, Model, Unit
 from hazemap.privacy.random_stream import Stream
@@ -60,8 +63,12 @@ def execute(
     progress: Progress | None,
     stream: Stream | None,
     occasion: Occasion | None = None,
+    cap: FirstCap | None = None,
 ) -> Release | Statistics:
-    """Make what a specification asks for, and put it where it says; `occasion` is the period of a schedule."""
+    """Make what a specification asks for, and put it where it says; `occasion` is the period of a schedule.
+
+    A data set that has no cap gets this one with the charge.
+    """
     say: Progress = progress or (lambda _what, _part: None)
     if isinstance(ledger, str | Path):
         raise InputError(f"a ledger is opened before it is given: ledger=hazemap.Ledger({str(ledger)!r})")
@@ -69,15 +76,17 @@ def execute(
     only = PublicLocationSpec.of(spec) if isinstance(spec, StatisticsSpec) and values_only(spec.model) else None
     model: Model = VALUES_ONLY if only else FULL
     goal = None if spec.output is None else free_place(Path(spec.output).absolute(), spec)
-    book.check(spec.dataset, spec.budget, model, occasion)  # said before hours of reading; the charge below decides
+    # said before hours of reading; the charge below decides
+    book.check(spec.dataset, spec.budget, model, occasion, cap)
     with nullcontext() if goal is None else only_writer(goal):
         if goal is not None:
             free_place(goal, spec)  # somebody may have written it until it was locked
         key, found = os.urandom(16), fingerprint(spec.table.source and absolute(spec.table.source))
         table, lookalikes = opened(spec, source, key, memory_limit, say, new=True), Fingerprints(book)
         table.watch(lookalikes.key())
-        account = book.account(spec.dataset, _what(spec, goal), _whose(table, spec, model), uuid.uuid4().hex, occasion)
-        account.check(spec.budget)  # now that it is known by which column people are told apart
+        whose, run = _whose(table, spec, model), uuid.uuid4().hex
+        account = book.account(spec.dataset, _what(spec, goal), whose, run, occasion, cap)
+        foreseen = account.check(spec.budget)  # now that it is known by which column people are told apart
         noise = stream or Stream.from_os()
         algorithm, trust = asked_of(spec, only, table, noise)
         made_now = f"{datetime.now(UTC):%Y-%m-%d}", __version__
@@ -87,6 +96,7 @@ def execute(
         publication.refuse_what_cannot_be_read_back(*questions)
         trust.prepare(questions[0])
         lookalikes.warn(account.dataset, table.fingerprint)
+        _warn_of_money(account.dataset, foreseen)
         head = {**publication.to_json(), "what": account.what, "source": found, "key": key.hex()}
         with (
             Journal.begun(folder_of(book), str(account.run), head) as journal,
@@ -94,7 +104,8 @@ def execute(
         ):
             session = Session(algorithm, trust.prices(spec.budget), spec.budget, account, trust.answers)
             lookalikes.remember(account.dataset, table.fingerprint)
-            made = publication.made(converse(session, trust, journal, say))
+            journal.paid(account.latest)
+            made = publication.made(converse(session, trust, journal, say), account.latest.total)
             if isinstance(made, Release) and made.caution:
                 # before the journal goes: where warnings are errors, a release in memory can still be recovered
                 warnings.warn(made.caution, HazemapWarning, stacklevel=4)
@@ -103,6 +114,14 @@ def execute(
             finish(made, account, account.receipt, (), goal, say)
             journal.remove()
     return made
+
+
+def _warn_of_money(dataset: str, foreseen: Foreseen) -> None:
+    """Say, before anything is paid, which cap a data set gets unasked, and when it will have paid much in all."""
+    unasked = foreseen.cap is not None and not foreseen.cap.said
+    for words in (foreseen.cap.words(dataset) if foreseen.cap and unasked else None, much(foreseen.total)):
+        if words:
+            warnings.warn(words, HazemapWarning, stacklevel=5)
 
 
 def asked_of(

@@ -26,8 +26,10 @@ from hazemap.errors import (
 from hazemap.execution.crash_recovery import kept, recover, sweep
 from hazemap.execution.output_lock import BeingWritten, only_writer
 from hazemap.execution.run import Progress, execute, folder_of
+from hazemap.privacy.budget import Budget, Number, PrivacyAmount
+from hazemap.privacy.first_cap import FirstCap
 from hazemap.privacy.ledger import Ledger
-from hazemap.privacy.ledger_records import PaidPeriod, PrivacyAmount
+from hazemap.privacy.ledger_records import PaidPeriod
 from hazemap.privacy.ledger_schedules import left_in, spent_in
 from hazemap.privacy.privacy_unit import FULL
 from hazemap.privacy.statement import budget_to_json
@@ -119,21 +121,27 @@ def run_schedule(
     now: datetime | str | None = None,
     memory_limit: int | None = None,
     progress: Progress | None = None,
+    cap: Number | Budget | None = None,
+    no_cap: bool = False,
 ) -> ScheduleStatus:
     """Release every period that is over, due and not there yet; finish those that are paid for.
 
     Running it again does nothing again. `now` is the time by which periods have to be over, by default this instant,
-    and never later. Where a period fails the others go on, but for `LedgerError`; see `ScheduleStatus.exit_code`.
+    and never later. A data set that was never charged and has no cap gets `cap`, by default ε = 3 or what a year may
+    cost, unless there is to be `no_cap`. Where a period fails the others go on, but for `LedgerError`; see
+    `ScheduleStatus.exit_code`.
     Raises `ScheduleRunning` while another process of this machine runs the same schedule.
     """
     book, at = ledger or Ledger.default(), _instant(spec, now)
+    said = cap is not None or no_cap
+    first = FirstCap.of(spec.first.budget, cap, no_cap) if said else FirstCap.usual(spec.yearly)
     with _alone(spec, book):
         if any(folder_of(book).glob("*.journal")) or any(folder_of(book).glob(".*.part")):
             sweep(book)
         found = _standing(spec, book, at)
         for place, each in enumerate(found):
             if each.state in ("due", "unfinished"):
-                found[place] = _attempt(spec, book, each, found[:place], memory_limit, progress)
+                found[place] = _attempt(spec, book, each, found[:place], memory_limit, progress, first)
         return _summary(spec, book, tuple(found))
 
 
@@ -161,6 +169,7 @@ def _attempt(
     before: list[PeriodState],
     memory_limit: int | None,
     progress: Progress | None,
+    cap: FirstCap | None,
 ) -> PeriodState:
     """Release a period, or finish it."""
     period, occasion = each.period, spec.occasion(each.period.name)
@@ -174,8 +183,8 @@ def _attempt(
             recover(each.charge, ledger=book, occasion=occasion, **how)
         else:
             order = spec.of(period, prior)
-            book.check(spec.dataset, order.budget, FULL, occasion)
-            execute(order, None, book, memory_limit, progress, None, occasion)
+            book.check(spec.dataset, order.budget, FULL, occasion, cap)
+            execute(order, None, book, memory_limit, progress, None, occasion, cap)
             state = "released"
     except LedgerError:
         raise

@@ -12,8 +12,10 @@ A part of a budget is a `share` of it, a rational between 0 and 1.
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_DOWN, Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property
+from typing import Literal
 
 from hazemap.errors import InputError
 from hazemap.number_text import is_rational
@@ -133,6 +135,28 @@ class ApproxDP:
 
 
 Budget = PureDP | ZCDP | ApproxDP
+
+
+@dataclass(frozen=True)
+class PrivacyAmount:
+    """So much privacy, or none: ε's of pure differential privacy, or ρ's of zero-concentrated.
+
+    >>> str(PrivacyAmount("ε", Fraction(0)))
+    'ε = 0'
+    """
+
+    measure: Literal["ε", "ρ"]
+    value: Fraction
+
+    def __str__(self) -> str:
+        """Nine digits, rounded down: who asks for what is shown to be left is not refused."""
+        with localcontext(prec=9, rounding=ROUND_DOWN):
+            return f"{self.measure} = {float(decimal(self.value)):.9g}"
+
+
+def decimal(value: Fraction) -> Decimal:
+    """A rational in digits, rounded as the context says."""
+    return Decimal(value.numerator) / Decimal(value.denominator)
 
 
 def log_delta(rho: float, epsilon: float) -> float:

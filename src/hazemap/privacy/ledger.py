@@ -18,19 +18,22 @@ import os
 import unicodedata
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
 from hazemap.errors import HazemapWarning, InputError, LedgerError
 from hazemap.postgresql_url import checked_url, is_url
-from hazemap.privacy.budget import Budget, PureDP
+from hazemap.privacy.budget import Budget, PrivacyAmount, PureDP
+from hazemap.privacy.first_cap import FirstCap
+from hazemap.privacy.ledger_account import Foreseen, LedgerAccount
 from hazemap.privacy.ledger_balance import (
     check_room,
-    counted,
     page_status,
-    pure,
+    paid_by,
+    paid_with,
+    pure_by,
     read_budget,
     read_unit,
 )
@@ -60,37 +63,6 @@ from hazemap.privacy.ledger_store import (
 from hazemap.privacy.ledger_units import check_unit, settle, to_fix
 from hazemap.privacy.privacy_unit import FULL, VALUES_ONLY, Model, Unit
 from hazemap.privacy.statement import Statement, budget_to_json
-
-
-@dataclass(frozen=True)
-class LedgerAccount:
-    """A data set's page in the ledger, opened for one run: it pays once."""
-
-    ledger: "Ledger"
-    dataset: str
-    what: str
-    unit: Unit
-    run: str | None = None
-    occasion: Occasion | None = None
-    _charges: list[Charge] = field(default_factory=list, init=False, repr=False, compare=False)
-
-    def charge(self, price: Budget) -> None:
-        """Pay, for good; raises `CapExceeded`, `OtherUnit` or `LedgerError`, and then the run must not begin."""
-        if self._charges:
-            raise LedgerError(
-                f"this account has paid for its run of {self.dataset!r} already (charge {self.receipt}): "
-                "open another account for another run"
-            )
-        self._charges.append(self.ledger.charge(self.dataset, price, self.what, self.unit, self.run, self.occasion))
-
-    def check(self, price: Budget) -> None:
-        """Raise now what a charge would; nothing is paid or promised, others may spend what is left."""
-        self.ledger.check(self.dataset, price, self.unit, self.occasion)
-
-    @property
-    def receipt(self) -> int | None:
-        """The id of the charge, once it is paid."""
-        return self._charges[0].id if self._charges else None
 
 
 @dataclass(frozen=True)
@@ -149,13 +121,16 @@ class Ledger:
         unit: Unit,
         run: str | None = None,
         occasion: Occasion | None = None,
+        cap: FirstCap | None = None,
+        whole: Budget | None = None,
     ) -> Charge:
         """Pay `price` for `what` (one line) of the privacy of `unit`: on the disk when this returns, and for good.
 
         Raises, and writes nothing, `CapExceeded` where a cap does not allow it, of the page that pays or of another
         on which it counts, and `OtherUnit` where the data set protects others. A data set that the ledger does not
-        know is added, without a cap. Warns (`HazemapWarning`) where ids are read otherwise than they were. `run` names
-        the journal of the run that pays, `occasion` the period of a schedule: `PeriodPaid` for one that was paid for.
+        know is added, with this `cap`, or without one. Warns (`HazemapWarning`) where ids are read otherwise than they
+        were. `run` names the journal of the run that pays, `occasion` the period of a schedule: `PeriodPaid` for one
+        that was paid for. A price that is a part of a `whole` is paid only where there is room for all of that.
         """
         if not isinstance(unit, Unit):
             raise InputError(f"a charge needs a Unit that says whose privacy it is about, not {unit!r:.80}")
@@ -163,24 +138,39 @@ class Ledger:
         paid = (_json(unit.to_json()), _json(budget_to_json(price)), str(price.rho))
         warned: list[str] = []
 
-        def pay(db: LedgerWrites) -> tuple[int, str]:
+        def pay(db: LedgerWrites) -> tuple[int, str, PrivacyAmount]:
             now = _now()
             db.admit(name, unit.model, now)
             caution = check_unit(db, name, unit)
-            check_room(db, name, price, unit.model)
+            if _room(db, name, whole or price, unit.model, cap) and cap:
+                noted = Noted(now, _login(), "with the first charge")
+                db.set_cap(name, unit.model, None, _json(budget_to_json(cap.budget)), str(cap.budget.rho), noted)
             if occasion:
-                check_occasion(db, name, price, occasion, asked_again(run))
+                check_occasion(db, name, whole or price, occasion, asked_again(run))
             if caution and not warned:  # before anything is paid: where warnings are errors, nothing is
                 warned.append(caution)
                 warnings.warn(caution, HazemapWarning, stacklevel=4)
             protects = to_fix(db, name, ProtectedUnit.of(unit))
-            return db.charge(NewCharge(name, unit.model, *paid, now, line, run, protects, occasion))
+            number, time = db.charge(NewCharge(name, unit.model, *paid, now, line, run, protects, occasion))
+            return number, time, paid_by(db, name, unit.model, number)
 
-        number, time = self.store.write(pay)
-        return Charge(number, name, price, line, time, unit.model, unit)
+        number, time, total = self.store.write(pay)
+        return Charge(number, name, price, line, time, unit.model, unit, total)
 
-    def check(self, dataset: str, price: Budget, unit: Unit | Model, occasion: Occasion | None = None) -> None:
-        """Raise what a charge would; nothing is paid or promised.
+    def paid_by(self, charge: Charge) -> PrivacyAmount:
+        """What the people of a charge's page had paid in all with it."""
+        with self.store.reading() as db:
+            return paid_by(db, charge.dataset, charge.model, charge.id)
+
+    def check(
+        self,
+        dataset: str,
+        price: Budget,
+        unit: Unit | Model,
+        occasion: Occasion | None = None,
+        cap: FirstCap | None = None,
+    ) -> Foreseen:
+        """Raise what a charge would; nothing is paid or promised. What would then be paid in all, and under which cap.
 
         Where the table has not been opened, so that nobody knows its column of ids, the model alone tells whether
         there is room.
@@ -191,15 +181,22 @@ class Ledger:
             db.check_page(name, model)
             if isinstance(unit, Unit):
                 check_unit(db, name, unit)
-            check_room(db, name, price, model)
+            capped = _room(db, name, price, model, cap)
             if occasion:
                 check_occasion(db, name, price, occasion, again=False)
+            return Foreseen(paid_with(db, name, model, price), cap if capped else None)
 
     def account(
-        self, dataset: str, what: str, unit: Unit, run: str | None = None, occasion: Occasion | None = None
+        self,
+        dataset: str,
+        what: str,
+        unit: Unit,
+        run: str | None = None,
+        occasion: Occasion | None = None,
+        cap: FirstCap | None = None,
     ) -> LedgerAccount:
         """Who pays for one run, and whose privacy."""
-        return LedgerAccount(self, _name(dataset), _one_line(what), unit, run, occasion)
+        return LedgerAccount(self, _name(dataset), _one_line(what), unit, run, occasion, cap)
 
     def released(self, charge_id: int, statement: Statement, file: str | None, again: Sequence[int] = ()) -> None:
         """Note what a charge was spent on, once `file` is in its place; `again` paid for questions asked once more."""
@@ -254,7 +251,7 @@ class Ledger:
                     f"the data set {name!r} protects {status.protects}, so nobody's values have a page: values-only "
                     "is about people told apart by a column of ids"
                 )
-            if isinstance(budget, PureDP) and not pure(counted(db, name, model)):
+            if isinstance(budget, PureDP) and not pure_by(db, name, model):
                 raise InputError(
                     f"{status.page} has paid in ρ, which implies no finite pure ε, so no cap in pure "
                     "ε can hold: give it a cap in ρ or in (ε, δ)"
@@ -334,6 +331,13 @@ class Ledger:
                 f"the ledger {self.place} knows no data set {name!r}; it knows {', '.join(map(repr, known)) or 'none'}"
             )
         return name
+
+
+def _room(db: LedgerReads, name: str, price: Budget, model: Model, cap: FirstCap | None) -> bool:
+    """Raise `CapExceeded` where there is no room for a price; whether the page gets this cap with it."""
+    page = None if cap is None else cap.on(db, name, model)
+    check_room(db, name, price, model, page)
+    return page is not None
 
 
 def data_set_name(dataset: str) -> str:

@@ -1,16 +1,17 @@
 """The pages of a data set: what counts on each, and whether there is room for one more charge."""
 
 import json
+import math
 import shlex
 from collections.abc import Callable
 from decimal import localcontext
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from hazemap.errors import CapExceeded, CodecError, LedgerError
-from hazemap.privacy.budget import ZCDP, Budget, PureDP
-from hazemap.privacy.ledger_records import LedgerBalance, PrivacyAmount, ProtectedUnit, decimal
+from hazemap.privacy.budget import ZCDP, Budget, PrivacyAmount, PureDP, decimal
+from hazemap.privacy.ledger_records import LedgerBalance, ProtectedUnit
 from hazemap.privacy.ledger_store import RESTORE, LedgerReads
 from hazemap.privacy.privacy_unit import FULL, VALUES_ONLY, Model, Unit
 from hazemap.privacy.statement import budget_from_json
@@ -19,6 +20,12 @@ T = TypeVar("T")
 
 Paid = tuple[Budget, Fraction]
 """A price, and the ρ it was booked with."""
+
+MANY = 40
+"""Digits behind the point, at most, of what was paid in all."""
+
+LAST = 2**62
+"""More than any charge's number."""
 
 
 @lru_cache(maxsize=1024)
@@ -65,12 +72,15 @@ def for_a_replacement(price: Budget, rho: Fraction | None = None) -> Budget:
     return ZCDP(4 * (price.rho if rho is None else rho))
 
 
-def counted(db: LedgerReads, name: str, model: Model) -> list[Paid]:
-    """All that counts on a page: its own charges, and on that of values-only those of the full model as well."""
-    own = _charged(db, name, model)
+def counted(db: LedgerReads, name: str, model: Model, last: int = LAST) -> list[Paid]:
+    """All that counts on a page: its own charges, and on that of values-only those of the full model as well.
+
+    Up to the charge `last`, this one included; by default all.
+    """
+    own = _charged(db, name, model, last)
     if model == FULL:
         return own
-    return own + [(for_a_replacement(price, rho), 4 * rho) for price, rho in _charged(db, name, FULL)]
+    return own + [(for_a_replacement(price, rho), 4 * rho) for price, rho in _charged(db, name, FULL, last)]
 
 
 def pure(paid: list[Paid]) -> bool:
@@ -89,27 +99,70 @@ def page_status(db: LedgerReads, name: str, model: Model) -> LedgerBalance | Non
         return None
     text, rho, created, protects = row
     cap = None if text is None else read_budget(text)
+    own = len(_charged(db, name, model))
+    room = room_of(db, name, model, cap, None if rho is None else booked(rho))
+    return LedgerBalance(name, model, read_protected(protects), cap, *room, own, created)
+
+
+class Room(NamedTuple):
+    """What a page has spent, in the measure of a cap, and what of that remains; None without a cap."""
+
+    spent: PrivacyAmount
+    remaining: PrivacyAmount | None
+
+
+def room_of(db: LedgerReads, name: str, model: Model, cap: Budget | None, rho: Fraction | None) -> Room:
+    """What a page has spent and has left if this is its cap, booked with this ρ."""
     paid = counted(db, name, model)
-    own = _charged(db, name, model)
     limit: PrivacyAmount | None = None
-    if isinstance(cap, PureDP) and pure(own) and not pure(paid):
+    if isinstance(cap, PureDP) and pure(_charged(db, name, model)) and not pure(paid):
         # of schema 1, where charges of the full model did not count here: no ε bounds what was paid
         spent = PrivacyAmount("ρ", sum((rho for _, rho in paid), Fraction(0)))
-        nothing = PrivacyAmount("ε", Fraction(0))
-        return LedgerBalance(name, model, read_protected(protects), cap, spent, nothing, len(own), created)
+        return Room(spent, PrivacyAmount("ε", Fraction(0)))
     if isinstance(cap, PureDP):
         limit = PrivacyAmount("ε", cap.epsilon)
     elif cap is not None:
-        limit = PrivacyAmount("ρ", booked(rho))
-    measure = limit.measure if limit else "ε" if pure(paid) else "ρ"
-    spent = PrivacyAmount(measure, sum((cost_in(price, rho, measure) for price, rho in paid), Fraction(0)))
-    remaining = PrivacyAmount(measure, max(limit.value - spent.value, Fraction(0))) if limit else None
-    return LedgerBalance(name, model, read_protected(protects), cap, spent, remaining, len(own), created)
+        limit = PrivacyAmount("ρ", rho or cap.rho)
+    measure = limit.measure if limit else None
+    spent = _sum(paid, measure)
+    remaining = PrivacyAmount(limit.measure, max(limit.value - spent.value, Fraction(0))) if limit else None
+    return Room(spent, remaining)
 
 
-def check_room(db: LedgerReads, name: str, price: Budget, model: Model) -> None:
-    """Raise `CapExceeded` unless every page that a charge counts on has room; filling a cap exactly is allowed."""
-    full, values = (page_status(db, name, each) for each in (FULL, VALUES_ONLY))
+def _sum(paid: list[Paid], measure: Literal["ε", "ρ"] | None = None) -> PrivacyAmount:
+    """All of it in this measure; by default in ε if all of it is pure, else in ρ."""
+    found = measure or ("ε" if pure(paid) else "ρ")
+    return PrivacyAmount(found, sum((cost_in(price, rho, found) for price, rho in paid), Fraction(0)))
+
+
+def paid_by(db: LedgerReads, name: str, model: Model, charge: int) -> PrivacyAmount:
+    """What a page's people had paid in all with this charge, which is the same for ever: nothing before it changes.
+
+    In ε if all of it is pure, else in ρ, whatever the cap. It is for people to read, so one of very many digits is
+    rounded up.
+    """
+    found = _sum(counted(db, name, model, charge))
+    if found.value.denominator < 10**MANY:
+        return found
+    return PrivacyAmount(found.measure, Fraction(math.ceil(found.value * 10**MANY), 10**MANY))
+
+
+def paid_with(db: LedgerReads, name: str, model: Model, price: Budget) -> PrivacyAmount:
+    """What they will have paid in all with one more price."""
+    return _sum([*counted(db, name, model), (price, price.rho)])
+
+
+def pure_by(db: LedgerReads, name: str, model: Model) -> bool:
+    """Whether all that counts on a page was paid in pure ε."""
+    return pure(counted(db, name, model))
+
+
+def check_room(db: LedgerReads, name: str, price: Budget, model: Model, first: LedgerBalance | None = None) -> None:
+    """Raise `CapExceeded` unless every page that a charge counts on has room; filling a cap exactly is allowed.
+
+    `first` is the charge's own page with the cap that it gets with this charge.
+    """
+    full, values = (first if first and model == each else page_status(db, name, each) for each in (FULL, VALUES_ONLY))
     if model == VALUES_ONLY:
         if full and full.cap and not (values and values.cap):
             raise CapExceeded(
@@ -123,9 +176,10 @@ def check_room(db: LedgerReads, name: str, price: Budget, model: Model) -> None:
         _check_page(values, price, model)
 
 
-def _charged(db: LedgerReads, name: str, model: Model) -> list[Paid]:
-    """A page's own charges."""
-    rows = db.execute("SELECT price, rho FROM charges WHERE dataset = ? AND model = ?", (name, model)).fetchall()
+def _charged(db: LedgerReads, name: str, model: Model, last: int = LAST) -> list[Paid]:
+    """A page's own charges, up to one."""
+    asked = "SELECT price, rho FROM charges WHERE dataset = ? AND model = ? AND id <= ?"
+    rows = db.execute(asked, (name, model, last)).fetchall()
     return [(read_budget(price), booked(rho)) for price, rho in rows]
 
 

@@ -10,10 +10,11 @@ from pathlib import PurePath
 from typing import Any
 
 from hazemap.errors import CodecError, InputError
+from hazemap.privacy.budget import PrivacyAmount
 from hazemap.privacy.ledger import Ledger, data_set_name
 from hazemap.privacy.ledger_balance import booked, cost_in, for_a_replacement, page_status
 from hazemap.privacy.ledger_facts import change_facts
-from hazemap.privacy.ledger_records import LedgerBalance, LedgerCharge, PrivacyAmount
+from hazemap.privacy.ledger_records import LedgerBalance, LedgerCharge
 from hazemap.privacy.ledger_rows import CHANGES, CHARGES, change_of, charge_of
 from hazemap.privacy.privacy_unit import FULL, VALUES_ONLY, Model
 from hazemap.privacy.statement import budget_from_json, budget_to_json

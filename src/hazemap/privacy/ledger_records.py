@@ -1,32 +1,13 @@
 """What a ledger holds: amounts, charges, whom data sets protect, their pages, and what their stewards changed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from decimal import ROUND_DOWN, Decimal, localcontext
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal
 
 from hazemap.errors import CodecError, InputError
-from hazemap.privacy.budget import Budget
+from hazemap.privacy.budget import Budget, PrivacyAmount
 from hazemap.privacy.privacy_unit import Kind, Model, Unit, comparable
 from hazemap.privacy.statement import Statement
-
-
-@dataclass(frozen=True)
-class PrivacyAmount:
-    """So much privacy, or none: ε's of pure differential privacy, or ρ's of zero-concentrated.
-
-    >>> str(PrivacyAmount("ε", Fraction(0)))
-    'ε = 0'
-    """
-
-    measure: Literal["ε", "ρ"]
-    value: Fraction
-
-    def __str__(self) -> str:
-        """Nine digits, rounded down: who asks for what is shown to be left is not refused."""
-        with localcontext(prec=9, rounding=ROUND_DOWN):
-            return f"{self.measure} = {float(decimal(self.value)):.9g}"
 
 
 @dataclass(frozen=True)
@@ -118,7 +99,8 @@ class ProtectedUnit:
 class Charge:
     """A price that has been paid: of whose privacy, what for, and when (UTC, ISO 8601).
 
-    `model` names the data set's page that paid. The `unit` is `None` where an older hazemap did not note it.
+    `model` names the data set's page that paid. The `unit` is `None` where an older hazemap did not note it. A charge
+    that was just made knows the `total`: what the page's people have paid in all, this included.
     """
 
     id: int
@@ -128,6 +110,7 @@ class Charge:
     time: str
     model: Model
     unit: Unit | None
+    total: PrivacyAmount | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -225,8 +208,3 @@ class LedgerChange:
     time: str
     who: str
     why: str | None
-
-
-def decimal(value: Fraction) -> Decimal:
-    """A rational in digits, rounded as the context says."""
-    return Decimal(value.numerator) / Decimal(value.denominator)

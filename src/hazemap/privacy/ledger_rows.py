@@ -14,6 +14,9 @@ CHARGES = (
     "{payer} FROM charges ORDER BY id"
 )
 """`payer` is how a store says who paid (`LedgerReads.payer`)."""
+OLDER = (1, 2)
+"""Versions of statements that are not read any more: as if they were forgotten. Their charges count as ever."""
+
 CHANGES = "SELECT dataset, model, old, new, time, who, why FROM changes ORDER BY id"
 
 
@@ -21,7 +24,9 @@ def charge_of(row: tuple[Any, ...]) -> LedgerCharge:
     """A charge, of a row of `CHARGES`; `LedgerError` for one that hazemap did not write."""
     number, dataset, model, unit, price, what, time, state, text, file, run, schedule, period, allowance, who = row
     try:
-        statement = None if text is None else Statement.from_json(json.loads(text))
+        said = None if text is None else json.loads(text)
+        older = isinstance(said, dict) and said.get("statement") in OLDER
+        statement = None if said is None or older else Statement.from_json(said)
     except (CodecError, ValueError, TypeError) as error:
         raise LedgerError(f"the statement of charge {number} cannot be read: {error}") from error
     charge = Charge(number, dataset, read_budget(price), what, time, model, read_unit(unit))

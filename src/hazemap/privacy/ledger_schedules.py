@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import Literal
 
 from hazemap.errors import CapExceeded, InputError, PeriodPaid
-from hazemap.privacy.budget import Budget, PureDP
+from hazemap.privacy.budget import Budget, PrivacyAmount, PureDP
 from hazemap.privacy.ledger_balance import booked, cost_in, read_budget
-from hazemap.privacy.ledger_records import Occasion, PaidPeriod, PrivacyAmount
+from hazemap.privacy.ledger_records import Occasion, PaidPeriod
 from hazemap.privacy.ledger_store import LedgerReads
 
 

@@ -9,13 +9,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import date
-from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
 
 from hazemap.errors import CodecError, InputError
-from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP, log_delta
+from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PrivacyAmount, PureDP, log_delta
+from hazemap.privacy.implied_epsilon import DELTA, implied_epsilon, much
 from hazemap.privacy.statement_facts import UNSAID, Randomness, StatementFacts
 from hazemap.tables.contribution_bounding import (
     AtMostCells,
@@ -32,7 +31,7 @@ A_PERSON = "a person: all rows of one id"
 A_ROW = "a row"
 """The units of a table. A device's statement names its own."""
 
-DELTAS = (Fraction(1, 10**6), Fraction(1, 10**9))
+DELTAS = (DELTA, Fraction(1, 10**9))
 """For which δ a statement in ρ says the ε it implies."""
 
 _OUTSIDE = {
@@ -40,11 +39,9 @@ _OUTSIDE = {
     Outside.COUNT: "rows outside every cell are weighed and counted like those of any other cell",
 }
 
-_VERSION = 2
-_SINCE_2 = {"circumstances", "learned"}
+_VERSION = 3
 _DIGITS = 150  # above and below a fraction's bar: squares of such numbers still fit a float
 _RATIONAL = re.compile(f"[0-9]{{1,{_DIGITS}}}(/[0-9]{{1,{_DIGITS}}})?")
-_SLACK = 1e-9  # of ln δ: far above the rounding error of `log_delta`
 
 
 @dataclass(frozen=True)
@@ -58,8 +55,9 @@ class Statement:
     * `public`: what was declared, or chosen without looking; `charged`: what was learned at a price.
     * `created`: the day in UTC, ISO 8601 (beside a file's own time, a second would say how long the run took);
       `version`: hazemap's.
-    * for machines: the `circumstances`, typed, and what was `learned` (names of `disclosure.Learned`). Version 1 of the
-      JSON, in older files and ledgers, has neither.
+    * for machines: the `circumstances`, typed, and what was `learned` (names of `disclosure.Learned`).
+    * `paid`: what the data set's people had paid in all with the charge for this release, as the ledger added it up in
+      that charge's own transaction; None where no ledger was charged.
 
     Raises `InputError` for a statement that contradicts itself.
 
@@ -89,6 +87,7 @@ class Statement:
     version: str
     circumstances: StatementFacts = UNSAID
     learned: tuple[str, ...] = ()
+    paid: PrivacyAmount | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.bounding, RowIsPerson) and not self.unit.startswith(A_ROW):
@@ -116,7 +115,7 @@ class Statement:
         if self.circumstances.randomness is Randomness.TEST_STREAM:
             return f"A test that protects nobody: its noise repeats itself ({self._short}); hazemap {self.version}."
         return (
-            f"Differentially private per {person}: {self._short}, {self.bounding}, "
+            f"Differentially private per {person}: {self._short}{self._in_all}, {self.bounding}, "
             f"{self.noise.removesuffix(' noise')} noise by {self._by}; hazemap {self.version}."
         )
 
@@ -139,7 +138,7 @@ class Statement:
             ("Data set", [self.dataset]),
             ("Protected", [self.unit, *filter(None, [self.circumstances.told_apart])]),
             ("Neighbours", [self.neighbours]),
-            ("Budget", [self._long, *(f"implies {_pair(*pair)}" for pair in self.implied)]),
+            ("Budget", [self._long, *(f"implies {_pair(*pair)}" for pair in self.implied), *self._paid_in_words]),
             ("Bounding", bound),
             ("Noise", [f"{self.noise}, by {self._by}"]),
             ("Assumed", list(self.assumptions)),
@@ -149,6 +148,18 @@ class Statement:
             ("Made", [f"{self.created}, by hazemap {self.version}"]),
         ]
         return [(name, items or ["nothing"]) for name, items in parts]
+
+    @property
+    def _in_all(self) -> str:
+        """Behind the price: what was paid in all."""
+        return f" of {self.paid} paid in all" if self.paid else ""
+
+    @property
+    def _paid_in_words(self) -> list[str]:
+        if self.paid is None:
+            return []
+        meant = much(self.paid)
+        return [f"in all the data set has paid {self.paid}, this release included", *([meant] if meant else [])]
 
     @property
     def _by(self) -> str:
@@ -181,6 +192,7 @@ class Statement:
             plain[field.name] = list(value) if isinstance(value, tuple) else value
         plain["circumstances"] = self.circumstances.to_json()
         plain["budget"] = budget_to_json(self.budget)
+        plain["paid"] = self.paid and amount_to_json(self.paid)
         plain["bounding"] = bounding_to_json(self.bounding)
         plain["implies"] = [{"epsilon": str(epsilon), "delta": str(delta)} for epsilon, delta in self.implied]
         return plain
@@ -191,42 +203,24 @@ class Statement:
         if not isinstance(data, Mapping) or "statement" not in data:
             raise CodecError("this JSON is not a privacy statement: it has no field 'statement'")
         version = data["statement"]
-        if type(version) is not int or not 1 <= version <= _VERSION:
+        if type(version) is not int or version != _VERSION:
             raise CodecError(
-                f"a privacy statement of version {version!r:.20}; this hazemap reads versions 1 to {_VERSION}: "
-                "read it with the hazemap that wrote it, or a newer one"
+                f"a privacy statement of version {version!r:.20}; this hazemap reads version {_VERSION}: "
+                "read it with the hazemap that wrote it"
             )
-        older = _SINCE_2 if version == 1 else set[str]()
-        types = {field.name: field.type for field in fields(Statement) if field.name not in older}
+        types = {field.name: field.type for field in fields(Statement)}
         _only(data, {"statement", "implies", *types}, "a privacy statement")
         budget = budget_from_json(data["budget"])
         _believe(data["implies"], budget)
         values: dict[str, object] = {"budget": budget, "bounding": bounding_from_json(data["bounding"])}
-        if not older:
-            values["circumstances"] = StatementFacts.from_json(data["circumstances"])
+        values["circumstances"] = StatementFacts.from_json(data["circumstances"])
+        values["paid"] = None if data["paid"] is None else amount_from_json(data["paid"])
         for name in types.keys() - values.keys():
             values[name] = _texts(data[name], name) if types[name] == tuple[str, ...] else _text(data[name], name)
         try:
             return Statement(**values)  # type: ignore[arg-type]  # each was read as its field's type
         except InputError as error:
             raise CodecError(f"this privacy statement contradicts itself: {error}") from error
-
-
-@lru_cache(maxsize=256)
-def implied_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
-    """The ε with which ρ-zCDP is (ε, δ)-private: the least one, rounded up to four digits.
-
-    >>> float(implied_epsilon(Fraction(1, 2), Fraction(1, 10**6)))
-    5.222
-    """
-    goal = math.log(delta) - _SLACK
-    rounded = max(float(rho), 1e-300)
-    low, high = 0.0, rounded + 2 * math.sqrt(rounded * -goal)  # Bun and Steinke 2016, proposition 1.3
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (low, middle) if log_delta(rounded, middle) <= goal else (middle, high)
-    with localcontext(prec=4, rounding=ROUND_CEILING):
-        return Fraction(+Decimal(high))
 
 
 def budget_to_json(budget: Budget) -> dict[str, str]:
@@ -248,6 +242,27 @@ def budget_from_json(data: object) -> Budget:
     except InputError as error:
         raise CodecError(f"this JSON holds an impossible budget: {error}") from error
     return budget
+
+
+def amount_to_json(amount: PrivacyAmount) -> dict[str, str]:
+    """So much privacy, as its measure and its rational.
+
+    >>> amount_to_json(PrivacyAmount("ε", Fraction(13, 10)))
+    {'measure': 'ε', 'value': '13/10'}
+    """
+    return {"measure": amount.measure, "value": str(amount.value)}
+
+
+def amount_from_json(data: object) -> PrivacyAmount:
+    """What `amount_to_json` wrote; `CodecError` for anything else."""
+    if not isinstance(data, Mapping):
+        _refuse("paid", "an object, or null")
+    _only(data, {"measure", "value"}, "what was paid in all")
+    if data["measure"] == "ε":
+        return PrivacyAmount("ε", _rational(data["value"], "value"))
+    if data["measure"] != "ρ":
+        _refuse("measure", "'ε' or 'ρ'")
+    return PrivacyAmount("ρ", _rational(data["value"], "value"))
 
 
 def bounding_to_json(bounding: Bounding | OneReport) -> dict[str, object]:

@@ -7,7 +7,6 @@ from hazemap.algorithm_disclosure import Disclosing
 from hazemap.algorithms import PrivateBoundingBox
 from hazemap.algorithms.plug_ins import credited
 from hazemap.algorithms.private_bounding_box import MethodOfBox
-from hazemap.codec import loads
 from hazemap.errors import InputError
 from hazemap.privacy.budget import ApproxDP, PureDP
 from hazemap.privacy.privacy_unit import DEVICE
@@ -20,7 +19,6 @@ from hazemap.specs.method_from_name import reach
 from hazemap.statement_builder import Promise, stated
 from hazemap.temporal.slots_in_words import describe
 from hazemap.trust.cohort_assumptions import Cohort, Sampling, SecureSumPrices
-from hazemap.trust.device_tasks import KNOWN as OF_TASKS
 from hazemap.trust.device_tasks import pure
 from hazemap.trust.one_report_prices import OneReportPrices
 from hazemap.trust.randomised_reports import ReportPrices
@@ -34,8 +32,6 @@ NOT_CHECKED = (
     "what devices say is not checked: a device can add false people, as much as its bounding rule allows and more if "
     "it breaks the rules"
 )
-_COHORT = "the cohort, for machines: "
-"""How statements of version 1 began the sentence that the cohort was in."""
 
 
 def statement(campaign: Campaign) -> Statement:
@@ -148,15 +144,11 @@ def prices(
 
 
 def _cohort(said: Statement) -> Cohort | None:
-    """Who was asked: in version 1 it stood in a sentence."""
+    """Who was asked."""
     facts = said.circumstances.cohort
-    if facts is not None:
-        if facts.sampling not in Sampling.__members__ or facts.mode not in Mode.__members__:
-            raise InputError("the statement's cohort was drawn, or answered, in a way that this hazemap does not know")
-        sampling, mode = Sampling[facts.sampling], Mode[facts.mode]
-        return Cohort(facts.people, facts.shard, facts.dropout, facts.corrupt, sampling, mode)
-    found = [text.removeprefix(_COHORT) for text in said.public if text.startswith(_COHORT)]
-    if len(found) != 1:
+    if facts is None:
         return None
-    cohort: Cohort = loads(found[0], OF_TASKS, Cohort)
-    return cohort
+    if facts.sampling not in Sampling.__members__ or facts.mode not in Mode.__members__:
+        raise InputError("the statement's cohort was drawn, or answered, in a way that this hazemap does not know")
+    sampling, mode = Sampling[facts.sampling], Mode[facts.mode]
+    return Cohort(facts.people, facts.shard, facts.dropout, facts.corrupt, sampling, mode)

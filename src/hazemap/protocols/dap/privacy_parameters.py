@@ -15,8 +15,8 @@ from typing import Annotated, Final, Self
 
 from hazemap.errors import CodecError, InputError
 from hazemap.field_types import check_fields
+from hazemap.privacy.implied_epsilon import implied_epsilon
 from hazemap.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Noise
-from hazemap.privacy.statement import implied_epsilon
 from hazemap.protocols.dap.vdaf_configuration import Poplar1Configuration, VdafConfiguration
 from hazemap.protocols.tls_encoding import Structure, code, number
 
