@@ -1,5 +1,6 @@
 """Estimates from statistics of a value: a number for a place or a region, and a histogram."""
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -9,8 +10,11 @@ import numpy as np
 from hazemap.arrays import Floats
 from hazemap.estimate.confidence_margins import reach
 from hazemap.estimate.isotonic_regression import monotone
+from hazemap.estimate.published_values import PublishedValues
+from hazemap.estimate.value_estimates import KnownPeople, Measurements
 from hazemap.releases.estimates import decimals
 from hazemap.releases.notebook_table import NotebookTable, ShownAsTable
+from hazemap.tables.contribution_bounding import OwnMeans, whose_mean
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,6 +35,11 @@ class StatisticEstimate(ShownAsTable):
     mean of 89 at 03:00: too few people to say (95 % interval 0 … 65)
     >>> print(StatisticEstimate("mean", "89", "08:00", 23.41, 0.52, 20.1, 26.7, 0.95, bias=2.3))
     mean of 89 at 08:00: 23.41 ± 0.52, bias at most 2.30 (95 % interval 20.10 … 26.70)
+
+    `population` says of whom or of what the statistic is, and how wide the bins of a quantile are.
+
+    >>> print(StatisticEstimate("mean", "89", "08:00", 23.41, 0.52, 22.4, 24.4, 0.95, population="own means"))
+    mean of 89 at 08:00: 23.41 ± 0.52 (95 % interval 22.40 … 24.40), of own means
     """
 
     statistic: str
@@ -42,10 +51,12 @@ class StatisticEstimate(ShownAsTable):
     high: float
     confidence: float
     bias: float | None = None
+    population: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as plain values; a bias only where an estimator has one."""
-        return {name: value for name, value in asdict(self).items() if name != "bias" or value is not None}
+        """Everything as plain values; a bias only where an estimator has one, a population of all but numbers."""
+        left_out = {"bias": self.bias is None, "population": not self.population}
+        return {name: value for name, value in asdict(self).items() if not left_out.get(name)}
 
     def notebook_table(self) -> NotebookTable:
         """What it is of, the number and its interval."""
@@ -63,7 +74,8 @@ class StatisticEstimate(ShownAsTable):
         said, ends = self.words()
         joint = "in" if self.statistic in ("people", "records") else "of"
         where = f"{self.statistic} {joint} {self.cell} at {self.slot}"
-        return f"{where}: {said} ({100 * self.confidence:.6g} % interval {ends})"
+        whose = f", of {self.population}" if self.population else ""
+        return f"{where}: {said} ({100 * self.confidence:.6g} % interval {ends}){whose}"
 
 
 @dataclass(frozen=True)
@@ -105,6 +117,31 @@ class RegionStatistics(ShownAsTable):
 
     def __str__(self) -> str:
         return "\n".join([*map(str, self.estimates), self.said])
+
+
+Measured = Measurements | KnownPeople | PublishedValues
+
+
+def records_of(bounding: object, measured: Measured) -> int | None:
+    """For how many records a person counts in a mean: 1 in one of people's own means; None in one of all records."""
+    if isinstance(measured, PublishedValues):
+        return 1 if measured.places.by_people else None
+    return bounding.records if isinstance(bounding, OwnMeans) else 1
+
+
+def populations_of(statistics: Iterable[str], bounding: object, measured: Measured) -> dict[str, str]:
+    """Of what each statistic is, in words that follow "mean of": whom the bounding rule counts, each for how much.
+
+    A variance and a quantile are of single records: one drawn from those of a person, who is drawn before. Quantiles
+    say how wide the finest bins are, to whose edges intervals reach.
+    """
+    encoding, records = measured.tree.value_encoding, records_of(bounding, measured)
+    every = "all records, each once"
+    single = whose_mean(records) if records and records > 1 else "people's records, each person once"
+    single = every if isinstance(measured, PublishedValues) else single
+    wide = f", in bins {encoding.width / encoding.bins:.6g} wide" if encoding.bins else ""
+    of = {"mean": every if records is None else whose_mean(records), "variance": single}
+    return {name: of.get(name, single + wide) for name in statistics}
 
 
 def _in_rows(heading: str, estimates: tuple[StatisticEstimate, ...], notes: tuple[str, ...]) -> NotebookTable:

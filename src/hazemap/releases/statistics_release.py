@@ -21,7 +21,7 @@ from hazemap.releases.base_release import Bands, BaseRelease, Rows
 from hazemap.releases.cell_geometry import name_column
 from hazemap.releases.file_metadata import NEWEST, OF_VALUES, StatisticsContents
 from hazemap.releases.region_weights import Region, weights
-from hazemap.releases.statistic_estimates import Histogram, RegionStatistics, StatisticEstimate
+from hazemap.releases.statistic_estimates import Histogram, RegionStatistics, StatisticEstimate, populations_of
 from hazemap.tables.contribution_bounding import OwnMeans
 
 if TYPE_CHECKING:
@@ -102,6 +102,11 @@ class Statistics(BaseRelease, contents=StatisticsContents):
         spread = ("variance",) if self.measurements.tree.value_encoding.degree > 1 else ()
         return ("mean", *spread, *(f"q{rank:g}" for rank in self.ranks))
 
+    @cached_property
+    def populations(self) -> dict[str, str]:
+        """Of what each statistic is: people's own means or records, each for how much; and how wide bins are."""
+        return populations_of(self.statistics, self.statement.bounding, self.measurements)
+
     def found(self, statistic: str, confidence: float = 0.95) -> ValueEstimate:
         """One statistic of every place, in the order of cells and of slots within each."""
         return _found(self.measurements, statistic, confidence)
@@ -127,7 +132,9 @@ class Statistics(BaseRelease, contents=StatisticsContents):
         return [
             estimate
             for statistic in self.statistics
-            for estimate in _estimates(self.found(statistic, confidence), places, statistic, cell, names, confidence)
+            for estimate in self._estimates(
+                self.found(statistic, confidence), places, statistic, cell, names, confidence
+            )
         ]
 
     def at(self, lon: float, lat: float, slot: str | None = None, confidence: float = 0.95) -> list[StatisticEstimate]:
@@ -159,7 +166,7 @@ class Statistics(BaseRelease, contents=StatisticsContents):
             some = [names[row] for row in rows.tolist()]
             for statistic in self.statistics:
                 found = _found(together, statistic, confidence)
-                each = _estimates(found, np.arange(len(rows)), statistic, label, some, confidence)
+                each = self._estimates(found, np.arange(len(rows)), statistic, label, some, confidence)
                 for row, answer in zip(rows.tolist(), each, strict=True):
                     answers[row].append(answer)
         for row, name in enumerate(names):
@@ -167,7 +174,9 @@ class Statistics(BaseRelease, contents=StatisticsContents):
                 nothing = [
                     (statistic, label, name, None, None, *self._bounds(statistic)) for statistic in self.statistics
                 ]
-                answers[row] += [StatisticEstimate(*each, confidence) for each in nothing]
+                answers[row] += [
+                    StatisticEstimate(*each, confidence, population=self.populations[each[0]]) for each in nothing
+                ]
         cut = (shares > 0) & (shares < 1)
         inside, outside = int((cut & (shares >= HALF)).sum()), int((cut & (shares < HALF)).sum())
         cells = tuple(self.names[at] for at in chosen.tolist())
@@ -184,6 +193,20 @@ class Statistics(BaseRelease, contents=StatisticsContents):
             )
             for each, value in zip(which, numbers.tolist(), strict=True)
         ]
+
+    def _estimates(
+        self, found: ValueEstimate, places: Ints, statistic: str, cell: str, slots: list[str], confidence: float
+    ) -> list[StatisticEstimate]:
+        """One statistic of some places of a cell, each with the name of its slot."""
+        answers, of = [], self.populations[statistic]
+        for at, slot in zip(places.tolist(), slots, strict=True):
+            few = bool(found.too_few[at])
+            value = None if few else float(found.value[at])
+            stddev = None if few or np.isnan(found.stddev[at]) else float(found.stddev[at])
+            bias = None if few or found.bias is None else float(found.bias[at])
+            ends = float(found.low[at]), float(found.high[at])
+            answers.append(StatisticEstimate(statistic, cell, slot, value, stddev, *ends, confidence, bias, of))
+        return answers
 
     def _places(self, cells: Ints, slots: list[int]) -> Ints:
         """The places of some cells in some slots, int64[slots, cells]."""
@@ -354,18 +377,3 @@ def _found(
     except ValueError:
         raise InputError(f"a statistic is mean, variance or a quantile such as q0.5; found {statistic!r}") from None
     return measurements.quantiles(rank, confidence)
-
-
-def _estimates(
-    found: ValueEstimate, places: Ints, statistic: str, cell: str, slots: list[str], confidence: float
-) -> list[StatisticEstimate]:
-    """One statistic of some places of a cell, each with the name of its slot."""
-    answers = []
-    for at, slot in zip(places.tolist(), slots, strict=True):
-        few = bool(found.too_few[at])
-        value = None if few else float(found.value[at])
-        stddev = None if few or np.isnan(found.stddev[at]) else float(found.stddev[at])
-        bias = None if few or found.bias is None else float(found.bias[at])
-        ends = float(found.low[at]), float(found.high[at])
-        answers.append(StatisticEstimate(statistic, cell, slot, value, stddev, *ends, confidence, bias))
-    return answers

@@ -1,6 +1,7 @@
 """What catalogues are told of a release: columns, ground and promise. All of it is in the release's file."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -106,11 +107,15 @@ def columns_of(release: "BaseRelease") -> list[Column]:
     kinds = {"O": "string", "f": "double", "b": "boolean", "i": "int16"}
     table = release.columns()
     first = next(iter(table))
-    found = [Column(name, kinds[each.dtype.kind], _meaning(name, first)) for name, each in table.items()]
+    populations = getattr(release, "populations", {})
+    found = [Column(name, kinds[each.dtype.kind], _meaning(name, first, populations)) for name, each in table.items()]
     return [*found, Column("geometry", "binary", "the polygon of the cell, as WKB")]
 
 
-def _meaning(name: str, first: str) -> str:
+def _meaning(name: str, first: str, populations: Mapping[str, str]) -> str:
+    of = populations.get("mean" if name == "value" else name)
+    if of is not None:
+        return f"{_meaning(name, first, {})} of {of}"
     if name == first:
         return "the name of the cell"
     if name.startswith("area_"):

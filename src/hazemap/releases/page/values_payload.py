@@ -11,6 +11,7 @@ from hazemap.estimate.confidence_margins import reach
 from hazemap.releases.page.cell_places import names, painted, places
 from hazemap.releases.page.map_payload import floats
 from hazemap.releases.page.release_facts import release_facts
+from hazemap.releases.statistic_estimates import records_of
 
 if TYPE_CHECKING:
     from hazemap.releases.statistics_release import Statistics
@@ -48,6 +49,8 @@ def values_payload(release: "Statistics", title: str | None = None) -> dict[str,
         "slots": list(release.slots),
         "bounds": [encoding.low, encoding.high],
         "threshold": release.measurements.threshold,
+        "records": records_of(release.statement.bounding, release.measurements),
+        "bin_width": encoding.width / encoding.bins if encoding.bins else None,
         "said": " ".join(filter(None, (release.summary()[1], release.who_counts))),
         "cells": {"places": places(leaves, positions), "names": names(leaves, positions), "area": floats(area)},
         "people": {"count": by_slot(people), "stddev": stddev, "margin": margin, "most": float(people.max())},

@@ -116,6 +116,7 @@ export class ValueMap implements Subject {
       ...others.flatMap((each) => this.statistic(each, place, words, false)),
       ...(layer === GUESS ? [number] : layer === PEOPLE ? guessed : [...guessed, number]),
       ...this.charts(part, chosen, slot, words),
+      make("p", { class: "hint" }, this.populations(words)),
       make("p", { class: "hint" }, words.say("cellName",
         { name: this.cellName(part), area: words.short(numbers.area[part]!), unit: payload.unit })),
     ];
@@ -130,6 +131,14 @@ export class ValueMap implements Subject {
 
   largest(): [] {
     return [];
+  }
+
+  /** Of what a mean is, and how wide the bins of quantiles are. */
+  private populations(words: Words): string {
+    const { records, bin_width: width } = this.payload;
+    const mean = records === null ? words.say("meanOfAll")
+      : records === 1 ? words.say("meanOfPeople") : words.say("meanOfRecords", { records: words.number(records) });
+    return width === null ? mean : `${mean} ${words.say("binsSentence", { width: words.short(width) })}`;
   }
 
   /** What a layer shows of all places, and its colours. */

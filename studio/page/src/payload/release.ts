@@ -161,6 +161,10 @@ export interface ValuesPayload extends Facts {
   readonly bounds: readonly [number, number];
   readonly slots: readonly string[];
   readonly threshold: number;
+  /** For how many records a person counts in a mean: 1 in one of people's own means; null in one of all records. */
+  readonly records: number | null;
+  /** How wide the finest bins of quantiles are; null without quantiles. */
+  readonly bin_width: number | null;
   readonly said: string;
   readonly cells: Pick<Cells, "places" | "names" | "area">;
   readonly people: { readonly count: PackedArray<"float32">; readonly stddev: number; readonly margin: number;
