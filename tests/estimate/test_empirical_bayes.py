@@ -54,6 +54,16 @@ def test_what_is_known_for_sure_stays():
     assert np.abs(values - truth).max() < 0.01
 
 
+@pytest.mark.parametrize("numbers", [[0, 0, 0, 0], [7, 0, 0, 0], [7, 0, 0, 2**26]])
+@pytest.mark.parametrize("variance", [0.0, 1e-300])
+def test_without_noise_nobody_is_where_nobody_is(numbers, variance):
+    """As at an ε of a million, whose noise is exactly 0 in floats."""
+    cells = Leaves.at_level(TREE, 1)
+    asked = [Measurement(cells, np.array(numbers, dtype=np.float64), np.full(4, variance), 3.0)]
+    found = likely(asked, cells, float(sum(numbers)) or 1.0)
+    assert found == pytest.approx(np.array(numbers) if sum(numbers) else np.full(4, 0.25), abs=1e-6)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_where_people_are_spread_smoothly_it_has_less_than_half_the_error_of_what_was_measured(seed):
     rng, truth = np.random.default_rng(seed), hill(GRID)

@@ -67,7 +67,7 @@ def test_a_release_takes_no_place_in_its_own_table(source, name, points, tmp_pat
     assert not belongs(folder / "map.tif", str(tmp_path / source))
 
 
-@pytest.mark.parametrize("name", ["x" * 237, "x" * 241, "byte\udcff"])
+@pytest.mark.parametrize("name", ["x" * 237, "x" * 241, "byte\udcff", "byte\0"])
 def test_a_name_that_no_file_can_have_while_it_is_written_is_refused_before_the_charge(name, points, tmp_path):
     ledger = Ledger(tmp_path / "ledger.sqlite")
     with pytest.raises(FileError, match="is too long" if name[0] == "x" else "is not valid text"):

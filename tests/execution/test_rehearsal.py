@@ -48,6 +48,8 @@ def table() -> pa.Table:
             {"bounds": "private", "cells": "quadtree:9", "quantiles": (0.5,), "slots": "hour-of-day"},
             "choose coarser cells or fewer slots",
         ),
+        ({"low": 0, "high": 9, "quantiles": (1 - 1e-12,)}, "one of a billion"),
+        ({"low": 0, "high": 9, "quantiles": (0.1, 5e-324)}, "one of a billion"),
         ({"low": 0, "high": 9, "since": "2026-03-08", "until": "2026-03-01"}, "exchange them"),
         ({"low": 0, "high": 9, "since": "2026-03-01", "until": "2026-03-01T00:00:00Z"}, "no time lies from"),
         ({"low": 0, "high": 9, "slots": "times:2025-01-01,2025-01-02", "since": "2026-03-01"}, "no slot has a time"),
@@ -61,6 +63,14 @@ def test_statistics_that_nobody_could_have_cost_nothing(asked, words, table, led
     with pytest.raises(InputError, match=words):
         hazemap.stats(table, **{"value": "v", "epsilon": 1, "box": BOX, "cells": "h3:7", "ledger": ledger, **asked})
     assert not ledger.history()
+
+
+def test_quantiles_of_any_ranks_are_had_by_their_whole_names(table, ledger, tmp_path):
+    """Six digits are not enough to tell 0.99999995 from 1, or two ranks from each other."""
+    ranks, goal = (0.5, 1 / 3, 0.99999995, 0.1, 0.10000001), tmp_path / "a.parquet"
+    options = {"low": 0, "high": 9, "epsilon": 1, "box": BOX, "ledger": ledger, "output": goal}
+    hazemap.stats(table, value="v", cells="quadtree:2", quantiles=ranks, **options)
+    assert hazemap.Statistics.open(goal).statistics == ("mean", *(f"q{rank!r}" for rank in ranks))
 
 
 def test_a_map_of_no_time_costs_nothing(table, ledger):

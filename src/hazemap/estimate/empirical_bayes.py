@@ -99,7 +99,7 @@ def _walk(
             upper = np.array([max(numbers.sum(), 0) if total is None else total])
             upper_numbers, upper_area = np.array([numbers.sum()]), np.array([here.area.sum()])
         measured = numbers + guess.given[at] * (upper - upper_numbers)[above]
-        stddev = np.sqrt(guess.below[at] * np.maximum(1 - guess.given[at], LEAST))
+        stddev = np.maximum(np.sqrt(guess.below[at] * np.maximum(1 - guess.given[at], LEAST)), NOISELESS)
         predicted = _predicted(generations, level, upper, upper_area, density)
         found = judge(LevelParts(here, measured, np.maximum(predicted, LEAST * stddev), stddev))
         found = shared(found, here.area, above, upper)
@@ -112,6 +112,9 @@ def _walk(
 
 LEAST = 1e-3
 """Predictions and variances below this part of the noise are taken for it."""
+
+NOISELESS = 1e-9
+"""Standard errors below a billionth of a person, at an ε of hundreds, are taken for it: they may be exactly 0."""
 
 
 def shared(found: Floats, areas: Floats, above: Ints, upper: Floats) -> Floats:

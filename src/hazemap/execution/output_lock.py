@@ -112,10 +112,10 @@ def free_place(path: Path, spec: ReleaseSpec | StatisticsSpec) -> Path:
 
 def _refuse_unwritable_names(path: Path) -> None:
     """Raise `FileError` for a name that has no room for those of its lock and its part, or that writers cannot take."""
-    goal = Path(os.path.realpath(path))
     try:
+        goal = Path(os.path.realpath(path))  # no path has a null byte in it: ValueError
         name, whole = goal.name.encode(), str(goal).encode()
-    except UnicodeEncodeError:
+    except ValueError:
         raise FileError(f"{str(path)!r} is not valid text: choose another name") from None
     if len(name) + LONGER > LONGEST_NAME or len(whole) + LONGER > LONGEST_PATH:
         raise FileError(f"the name of {path.name[:60]}… is too long to be written: choose a shorter one")

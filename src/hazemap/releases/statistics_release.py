@@ -100,7 +100,7 @@ class Statistics(BaseRelease, contents=StatisticsContents):
     def statistics(self) -> tuple[str, ...]:
         """What the release says of each place: the mean, perhaps the variance, perhaps quantiles such as q0.5."""
         spread = ("variance",) if self.measurements.tree.value_encoding.degree > 1 else ()
-        return ("mean", *spread, *(f"q{rank:g}" for rank in self.ranks))
+        return ("mean", *spread, *(f"q{rank!r}" for rank in self.ranks))
 
     @cached_property
     def populations(self) -> dict[str, str]:

@@ -52,6 +52,9 @@ where they are in fewer, only the noise grows.
 LOUDEST = 2.0**48
 """The widest noise, in micro-votes: the samplers' own limit is twice as wide, which leaves room for finding a box."""
 
+RAREST = 1e-9
+"""No quantile is told of a rank nearer to 0 or to 1: it would take billions of people in one place."""
+
 OWN_MEANS = "own-means"
 """The estimator that is used where none is named: the mean of people's own means."""
 
@@ -112,6 +115,10 @@ class StatisticsSpec(Specification):
         ranks = self.quantiles
         if not all(isinstance(rank, float) and 0 < rank < 1 for rank in ranks) or len(set(ranks)) < len(ranks):
             raise InputError(f"quantiles must be distinct ranks between 0 and 1, such as 0.1,0.5,0.9; found {ranks}")
+        if ranks and not RAREST <= min(ranks) <= max(ranks) <= 1 - RAREST:
+            raise InputError(
+                f"nobody can tell what one of a billion has: say ranks from 1e-9 to 1 - 1e-9; found {ranks}"
+            )
         if self.table.cell_column is not None and not isinstance(self.cells, HexagonCells | HexagonList):
             raise InputError("a column of H3 cells (--cell-column) is for hexagons: say --cells h3:7, or hexagons:FILE")
         self._check_estimator()
