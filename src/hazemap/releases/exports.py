@@ -84,7 +84,7 @@ def _tiles(release: "BaseRelease", path: Path) -> None:
     import shapely
 
     from hazemap.releases.pmtiles_archive import archive
-    from hazemap.releases.vector_tiles import tiles
+    from hazemap.releases.vector_tiles import FARTHEST, tiles
 
     west, _, east, _ = release.ground.bounds
     around = 2 * np.pi * 6356752  # metres
@@ -96,13 +96,19 @@ def _tiles(release: "BaseRelease", path: Path) -> None:
     columns = {name: column[seen] for name, column in columns.items()}
     kinds = {"O": "String", "b": "Boolean"}
     fields = {name: kinds.get(column.dtype.kind, "Number") for name, column in columns.items()}
+    made = list(tiles(LAYER, shapes[seen], columns, zoom))
+    if not made:
+        raise FileError(
+            "no cell of this release lies on a web map, which ends at 85° of latitude: export it as .geojson"
+        )
+    coarsest = min(tile.zoom for tile in made)
     metadata = {
         "name": statement.dataset,
         "description": statement.line(),
-        "vector_layers": [{"id": LAYER, "fields": fields, "minzoom": 0, "maxzoom": zoom, "description": ""}],
+        "vector_layers": [{"id": LAYER, "fields": fields, "minzoom": coarsest, "maxzoom": zoom, "description": ""}],
     }
-    made = tiles(LAYER, shapes[seen], columns, zoom)
-    write_whole(path, archive(made, metadata, (0, zoom), release.ground.extent))
+    west, south, east, north = release.ground.extent
+    write_whole(path, archive(made, metadata, (west, max(south, -FARTHEST), east, min(north, FARTHEST))))
 
 
 def _vectors(release: "BaseRelease", path: Path, driver: str, **options: Any) -> bytes:

@@ -2,8 +2,9 @@
 
 import gzip
 import json
+import math
 import zlib
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 LEAF = 4096
@@ -52,10 +53,11 @@ def number_of(zoom: int, column: int, row: int) -> int:
     return number
 
 
-def archive(
-    tiles: Iterable[MapTile], metadata: dict[str, Any], zooms: tuple[int, int], bounds: tuple[float, ...]
-) -> bytes:
-    """A whole file; `bounds` are west, south, east and north in degrees. The same tiles give the same bytes."""
+def archive(tiles: Sequence[MapTile], metadata: dict[str, Any], bounds: tuple[float, ...]) -> bytes:
+    """A whole file; `bounds` are west, south, east and north in degrees. The same tiles give the same bytes.
+
+    Zooms are those of the tiles, and the middle is shown first, at the coarsest of them.
+    """
     entries, content, at = list[Entry](), list[bytes](), 0
     for number, tile in sorted((number_of(*tile[:3]), tile.content) for tile in tiles):
         content.append(squeezed(tile))
@@ -67,13 +69,13 @@ def archive(
     head = b"PMTiles\3"
     for start, length in zip(starts, (len(root), len(said), len(leaves), at), strict=True):
         head += start.to_bytes(8, "little") + length.to_bytes(8, "little")
-    head += 3 * len(entries).to_bytes(8, "little") + bytes((1, GZIP, GZIP, VECTOR, *zooms))
-    west, south, east, north = bounds
-    corners = (west, south, east, north)
-    head += b"".join(round(each * 1e7).to_bytes(4, "little", signed=True) for each in corners)
-    head += bytes((zooms[0],))
-    for middle in ((west + east) / 2, (south + north) / 2):
-        head += round(middle * 1e7).to_bytes(4, "little", signed=True)
+    coarsest, deepest = min(tile.zoom for tile in tiles), max(tile.zoom for tile in tiles)
+    head += 3 * len(entries).to_bytes(8, "little") + bytes((1, GZIP, GZIP, VECTOR, coarsest, deepest))
+    west, south = (math.floor(each * 1e7) for each in bounds[:2])
+    east, north = (max(math.ceil(far * 1e7), near + 1) for far, near in zip(bounds[2:], (west, south), strict=True))
+    head += b"".join(each.to_bytes(4, "little", signed=True) for each in (west, south, east, north))
+    head += bytes((coarsest,))
+    head += b"".join(((a + b) // 2).to_bytes(4, "little", signed=True) for a, b in ((west, east), (south, north)))
     return b"".join([head, root, said, leaves, *content])
 
 

@@ -1,7 +1,7 @@
 """Cells as Mapbox vector tiles (2.1): polygons in whole units of a tile, with the columns of a table.
 
 A cell stands in every tile that it reaches, cut off a little beyond its edge. At a zoom where it is smaller than half a
-pixel it is left out; the deepest zoom has all cells.
+pixel it is left out; the deepest zoom has all cells but those beyond 85° of latitude, where web maps end.
 """
 
 from collections.abc import Iterator
@@ -25,12 +25,17 @@ LEAST = 4
 
 POLYGON = b"\x18\x03"
 
+FARTHEST = 85.0511287798066
+"""Degrees of latitude at which the square of web maps ends."""
+
 
 def tiles(layer: str, shapes: NDArray[Any], columns: dict[str, NDArray[Any]], deepest: int) -> Iterator[MapTile]:
     """All tiles of polygons in degrees with a row of columns each, down to a zoom. O(polygons · zooms they show at)."""
     import shapely
 
-    flat = shapely.transform(shapes, _unit)
+    flat = shapely.transform(_on_the_web(shapes), _unit)
+    drawn = np.flatnonzero(~shapely.is_empty(flat))
+    flat, columns = flat[drawn], {name: column[drawn] for name, column in columns.items()}
     bounds = shapely.bounds(flat)
     size = np.maximum(bounds[:, 2] - bounds[:, 0], bounds[:, 3] - bounds[:, 1])
     for zoom in range(deepest + 1):
@@ -40,9 +45,32 @@ def tiles(layer: str, shapes: NDArray[Any], columns: dict[str, NDArray[Any]], de
                                 zoom == deepest)  # fmt: skip
 
 
+def _on_the_web(shapes: NDArray[Any]) -> NDArray[Any]:
+    """Polygons up to where web maps end; what lies beyond is empty: no tile shows a pole."""
+    import shapely
+
+    _, south, _, north = shapely.bounds(shapes).T
+    beyond = np.flatnonzero((south < -FARTHEST) | (north > FARTHEST))
+    found = shapes.copy()
+    found[beyond] = polygons_of(shapely.intersection(shapes[beyond], shapely.box(-180, -FARTHEST, 180, FARTHEST)))
+    return found
+
+
+def polygons_of(shapes: NDArray[Any]) -> NDArray[Any]:
+    """Shapes without the points and lines that cutting leaves of them."""
+    import shapely
+
+    found = shapes.copy()
+    for at in np.flatnonzero(shapely.get_type_id(shapes) == 7):
+        parts = shapely.get_parts(shapely.get_parts(shapes[at]))
+        found[at] = shapely.union_all(parts[shapely.get_dimensions(parts) == 2])
+    found[shapely.get_dimensions(found) < 2] = shapely.Polygon()
+    return found
+
+
 def _unit(points: Floats) -> Floats:
     """Degrees as unit Web-Mercator coordinates, y southwards."""
-    sine = np.sin(np.radians(np.clip(points[:, 1], -85.06, 85.06)))
+    sine = np.sin(np.radians(np.clip(points[:, 1], -FARTHEST, FARTHEST)))
     return np.column_stack([points[:, 0] / 360 + 0.5, 0.5 - np.arctanh(sine) / (2 * np.pi)])
 
 
@@ -50,8 +78,6 @@ def _of_zoom(
     layer: str, zoom: int, flat: NDArray[Any], bounds: Floats, columns: dict[str, NDArray[Any]], all_of_them: bool
 ) -> Iterator[MapTile]:
     """The tiles of one zoom: each shape in each tile that it reaches."""
-    import shapely
-
     count, edge = 1 << zoom, BEYOND / EXTENT
     first = np.clip(np.floor(bounds[:, :2] * count), 0, count - 1).astype(np.int64)
     last = np.clip(np.ceil(bounds[:, 2:] * count) - 1, first, count - 1).astype(np.int64)
@@ -64,7 +90,7 @@ def _of_zoom(
     shapes = flat[which]
     for at in np.flatnonzero((wide * high > 1)[which]):
         frame = np.array([column[at] - edge, row[at] - edge, column[at] + 1 + edge, row[at] + 1 + edge]) / count
-        shapes[at] = shapely.clip_by_rect(shapes[at], *frame)
+        shapes[at] = _clipped(shapes[at], frame)
     corner = np.column_stack([column, row])
     owner, geometry = _geometries(shapes, corner, count, all_of_them)
     tile = row[owner] * count + column[owner]
@@ -73,6 +99,16 @@ def _of_zoom(
         rows = which[owner[start:end]]
         content = _layer(layer, geometry[start:end], {name: values[rows] for name, values in columns.items()})
         yield MapTile(zoom, int(column[owner[start]]), int(row[owner[start]]), content)
+
+
+def _clipped(shape: Any, frame: Floats) -> Any:
+    """What of a shape is in a rectangle. The fast way fails for some that touch it along a line."""
+    import shapely
+
+    try:
+        return shapely.clip_by_rect(shape, *frame)
+    except shapely.errors.GEOSException:
+        return polygons_of(np.array([shapely.intersection(shapely.make_valid(shape), shapely.box(*frame))]))[0]
 
 
 def _geometries(shapes: NDArray[Any], corner: Ints, count: int, keep: bool) -> tuple[Ints, list[bytes]]:

@@ -23,6 +23,9 @@ MOST_ROOTS = 1_000_000
 # radians: 0.221 is the largest circumradius, 0.232 adds the wandering of all finer centres.
 REACH = 0.25
 
+SLIVER = 1e-6
+"""Degrees (10 cm): a part that is thinner would be a line in files that keep seven decimals."""
+
 
 @dataclass(frozen=True)
 class Hexagons:
@@ -264,7 +267,8 @@ def _centres(cells: Cells) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 def cut_at_antimeridian(polygons: NDArray[Any]) -> NDArray[Any]:
     """The same polygons (rings of points on the sphere, each edge shorter than 180°), within ±180 degrees.
 
-    A ring that crosses the antimeridian becomes a multipolygon; one around a pole is closed along the pole.
+    A ring that crosses the antimeridian becomes a multipolygon; one around a pole is closed along the pole. What only
+    touches the antimeridian from beyond, or reaches over it by less than `SLIVER`, has one part.
     """
     import shapely
 
@@ -273,9 +277,15 @@ def cut_at_antimeridian(polygons: NDArray[Any]) -> NDArray[Any]:
     for i in np.flatnonzero(east - west > 180):
         ring = shapely.get_coordinates(polygons[i])
         ring[:, 0] = np.unwrap(ring[:, 0], period=360)
-        if abs(ring[-1, 0] - ring[0, 0]) > 180:  # once around a pole
+        once = round((ring[-1, 0] - ring[0, 0]) / 360) * 360.0  # around a pole
+        turns = [ring + np.array([by, 0]) for by in (once or 360.0) * np.arange(-1, 2)]
+        if once:
             pole = np.copysign(90.0, ring[:, 1].mean())
-            ring = np.vstack([ring, [[ring[-1, 0], pole], [ring[0, 0], pole], ring[0]]])
-        turns = [shapely.polygons(ring + np.array([by, 0])) for by in (-360, 0, 360)]
-        whole[i] = shapely.union_all(shapely.intersection(turns, shapely.box(-180, -90, 180, 90)))
+            around = np.vstack([turns[0][:-1], ring[:-1], turns[2]])
+            turns = [np.vstack([around, [[around[-1, 0], pole], [around[0, 0], pole], around[0]]])]
+        turns = [shapely.polygons(each) for each in turns]
+        parts = shapely.get_parts(shapely.get_parts(shapely.intersection(turns, shapely.box(-180, -90, 180, 90))))
+        west, south, east, north = shapely.bounds(parts).T
+        seen = (shapely.get_dimensions(parts) == 2) & (np.minimum(east - west, north - south) > SLIVER)
+        whole[i] = shapely.union_all(parts[seen])
     return whole
