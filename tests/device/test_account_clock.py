@@ -225,6 +225,20 @@ def test_the_machine_s_own_uptime_goes_on_and_names_its_boot():
     assert first.boot == second.boot and first.nanoseconds <= second.nanoseconds
 
 
+@pytest.mark.parametrize("text", [None, " \n"])
+def test_a_machine_that_does_not_name_its_boots_has_one_for_each_process(tmp_path, monkeypatch, text):
+    nowhere = tmp_path / "boot_id"
+    if text is not None:
+        nowhere.write_text(text)
+    monkeypatch.setattr(account_clock, "_BOOT", nowhere)
+    account_clock._boot.cache_clear()
+    try:
+        first, second = system_uptime(), system_uptime()
+        assert first.boot == second.boot and len(first.boot) == 36
+    finally:
+        account_clock._boot.cache_clear()
+
+
 # Every way in which a device pays.
 
 
