@@ -161,6 +161,9 @@ def test_a_machine_that_was_off_goes_on_from_what_was_noted_until_somebody_confi
     with pytest.raises(InputError, match="put it right first"):
         AccountClock(store, machine.uptime).confirmed(machine.clock, machine.time.date())
     machine.clock = machine.time
+    for days in (-2, 2):
+        with pytest.raises(InputError, match="put it right first"):
+            AccountClock(store, machine.uptime).confirmed(machine.clock, machine.time.date() + days * DAY)
     AccountClock(store, machine.uptime).confirmed(machine.clock, machine.time.date() + DAY)  # another time zone
     assert by_account(store, machine).now == machine.time
     machine.clock -= 300 * DAY

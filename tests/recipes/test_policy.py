@@ -118,7 +118,8 @@ def test_a_signature_is_of_one_policy_and_one_key_under_a_domain_of_its_own():
     signed = SignedPolicy.sign(example(), OURS)
     assert SignedPolicy.from_json(signed.to_json()) == signed
     assert signed.verify(OURS.public) == example()
-    with pytest.raises(Refused, match="the pinned key is"):
+    ours, theirs = (each.public.hex()[:16] for each in (OURS, THEIRS))
+    with pytest.raises(Refused, match=f"signed by the key {ours}…, but the pinned key is {theirs}…"):
         signed.verify(THEIRS.public)
     other = replace(example(), version=2)
     enrolment = enrolment_statement("", bytes(32), bytes(CHALLENGE), digest(example()), "")
@@ -147,7 +148,8 @@ def test_a_later_version_follows_and_nothing_that_would_forget_what_was_spent_do
     other = EventType.REAL if one.type is not EventType.REAL else EventType.INTEGER
     refused = {
         "needs a later one": first,
-        "takes no other": replace(later, name="other"),
+        "takes no other: this one is other": replace(later, name="other"),
+        "takes no other: this one is a": replace(later, name="a"),
         "cannot change to zcdp": replace(later, accounting=Accounting.ZCDP),
         "would forget": replace(later, days=29),
         "limit over 365 days is gone": replace(later, limits=(replace(limit, days=364),)),
@@ -155,6 +157,7 @@ def test_a_later_version_follows_and_nothing_that_would_forget_what_was_spent_do
     }
     for reason, policy in refused.items():
         assert reason in update_refusal(policy, [first])
+    assert "needs a later one" in update_refusal(first, [later])
     for fields in (keyboard.fields[:-1], (replace(one, name="z"), *rest), (replace(one, type=other), *rest)):
         spoilt = replace(later, streams=(replace(keyboard, fields=fields), profile), fields=(), analyses=())
         assert "has other fields than before" in update_refusal(spoilt, [first])
