@@ -200,7 +200,9 @@ def test_the_statement_says_what_long_records_over_several_lines_may_do(tmp_path
     assert "well formed and no longer than 1,048,576 bytes" in dialect.assumptions[0]
 
 
-def test_a_type_that_cannot_be_read_is_refused_in_words():
+def test_a_type_that_cannot_be_read_is_refused_in_words_where_it_is_named():
     odd = pa.array([Decimal(1)], pa.decimal256(60, 0))
-    with pytest.raises(TableError, match="a column has a type that cannot be read"):
-        open_table(pa.table({"user": [1], "lon": [13.4], "lat": [52.5], "odd": odd}))
+    table = pa.table({"user": [1], "lon": [13.4], "lat": [52.5], "odd": odd})
+    assert sum(votes(table).values()) == 1
+    with pytest.raises(TableError, match=r"the column 'odd' cannot tell people apart: it is decimal256\(60, 0\)"):
+        open_table(table, person="odd")

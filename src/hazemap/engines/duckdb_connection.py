@@ -62,16 +62,8 @@ class DuckDBConnection:
         return made
 
     def register(self, name: str, rows: Any) -> None:
-        """Give Arrow data a name in SQL; `TableError` for types of columns that DuckDB has not."""
-        import duckdb
-
-        try:
-            self._duckdb.register(name, rows)
-        except duckdb.NotImplementedException:
-            raise TableError(
-                "a column has a type that cannot be read, such as a half float or a decimal of more than 38 digits: "
-                "convert it, or leave it out"
-            ) from None
+        """Give Arrow data, of types that DuckDB has, a name in SQL."""
+        self._duckdb.register(name, rows)
 
     def store(self, name: str, stream: Any) -> None:
         """Keep what can be read only once under a name in SQL; on disk, where memory does not suffice."""
@@ -87,12 +79,23 @@ class DuckDBConnection:
         return {str(column): str(kind) for column, kind, *_ in described}
 
     def kinds_of(self, schema: Any, name: str) -> dict[str, str]:
-        """The type of each column of an Arrow schema, as DuckDB has it."""
-        self.register("declared", schema.empty_table())
+        """The type of each column of an Arrow schema, as DuckDB has it; without the columns whose types it has not.
+
+        A half float, a union or a decimal of more than 38 digits makes no other column harder to read.
+        """
+        import duckdb
+        import pyarrow
+
         try:
-            return self.kinds("declared", name)
-        finally:
-            self._duckdb.unregister("declared")
+            self._duckdb.register("declared", schema.empty_table())
+            try:
+                return self.kinds("declared", name)
+            finally:
+                self._duckdb.unregister("declared")
+        except (duckdb.Error, FileError, pyarrow.ArrowException):
+            if len(schema) == 1:
+                return {}
+            return {key: kind for each in schema for key, kind in self.kinds_of(pyarrow.schema([each]), name).items()}
 
     def stream(self, query: SqlQuery, name: str) -> Generator[Any, None, None]:
         """Arrow record batches of a query, in the order of the rows. Close it before asking anything else."""

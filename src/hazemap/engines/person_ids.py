@@ -116,9 +116,9 @@ def ids_of(column: str, quoted: str, parts: Sequence[SourcePart]) -> tuple[Ids, 
     id that is no whole number, or so large that two numbers could be the same, is nobody's: its row is dropped.
     """
     kinds = [part.kinds[column] for part in parts]
-    families = {_family(kind) for kind in kinds}
+    families = {family_of(kind) for kind in kinds}
     if None in families:
-        kind = next(kind for kind in kinds if _family(kind) is None)
+        kind = next(kind for kind in kinds if family_of(kind) is None)
         raise TableError(f"the column {column!r} cannot tell people apart: it is {kind}; use whole numbers or text")
     if not families <= {"whole", "wide", "floating", "decimal", "text", "bytes"} and len(set(kinds)) > 1:
         raise TableError(
@@ -129,13 +129,14 @@ def ids_of(column: str, quoted: str, parts: Sequence[SourcePart]) -> tuple[Ids, 
         return WholeNumbers(), tuple(_number(quoted, kind) for kind in kinds)
     if set(kinds) == {"UBIGINT"}:
         return WholeNumbers(), (quoted,) * len(parts)
-    texts = tuple(_text(quoted, kind) for kind in kinds)
+    texts = tuple(text_of_column(quoted, kind) for kind in kinds)
     if "bytes" in families and len(families) > 1:
         texts = tuple(text if kind == "BLOB" else f"encode({text})" for text, kind in zip(texts, kinds, strict=True))
     return TextIds(), texts
 
 
-def _family(kind: str) -> str | None:
+def family_of(kind: str) -> str | None:
+    """Which types of DuckDB are told apart alike; None for one whose values have no texts of their own."""
     if kind.startswith("DECIMAL"):
         return "decimal"
     if kind.startswith("TIMESTAMP"):
@@ -153,12 +154,20 @@ def _number(quoted: str, kind: str) -> str:
     return f"CASE WHEN {exact} THEN TRY_CAST({quoted} AS BIGINT) END"
 
 
-def _text(quoted: str, kind: str) -> str:
-    """The text of an id: of a number that of its value, whatever its type."""
+_FIRST_MOMENT = -9_223_372_022_400_000_000
+"""The first microsecond of DuckDB's calendar: what lies before has no text, and asking for it is an error."""
+
+
+def text_of_column(quoted: str, kind: str) -> str:
+    """The text of each value of a column in SQL, NULL where it has none: of a number that of its value, of any type.
+
+    The only such expression, for ids and marks: it fails for no value.
+    """
     if kind in WHOLE or kind in FLOATING:
         return f"CAST({_number(quoted, kind)} AS VARCHAR)"
-    if kind in {"TIMESTAMP_S", "TIMESTAMP_MS"}:
-        quoted = f"TRY_CAST({quoted} AS TIMESTAMP)"  # NULL where a time is beyond all calendars: their text is an error
+    if kind in {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"}:
+        moment = f"TRY_CAST({quoted} AS TIMESTAMP)"
+        quoted = f"CASE WHEN epoch_us({moment}) >= {_FIRST_MOMENT} THEN {moment} END"
     if kind == "BLOB":
         return f"CASE WHEN octet_length({quoted}) <= {LONGEST_BYTES} THEN {quoted} END"
     text = quoted if kind == "VARCHAR" else f"TRY_CAST({quoted} AS VARCHAR)"

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Generator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +33,7 @@ def open_frame(connection: DuckDBConnection, frame: Any) -> TableSource:
     elif isinstance(frame, pyarrow.RecordBatch):
         table = pyarrow.Table.from_batches([frame])
     elif hasattr(frame, "to_arrow") and hasattr(frame, "height"):  # polars
-        table = frame.drop([name for name, kind in frame.schema.items() if str(kind) == "Object"]).to_arrow()
+        table = _of_polars(frame)
     elif hasattr(frame, "__arrow_c_stream__"):
         return _stream(connection, pyarrow.RecordBatchReader.from_stream(frame))
     else:
@@ -41,9 +42,22 @@ def open_frame(connection: DuckDBConnection, frame: Any) -> TableSource:
             " pandas, polars, geopandas or Spark"
         )
     told_apart(table.schema.names, NAME)
-    geometry = _geometry(table.schema)
+    known = connection.kinds_of(_bare(table.schema), NAME)
+    kinds, table = _all_kinds(table.schema, known), table.select(list(known))
     connection.register("rows", pyarrow.table(_stored(table), schema=_bare(table.schema)))
-    return TableSource(NAME, (SourcePart("rows", connection.kinds("rows", NAME)),), table.num_rows, geometry)
+    return TableSource(NAME, (SourcePart("rows", kinds),), table.num_rows, _geometry(table.schema))
+
+
+def _of_polars(frame: Any) -> Any:
+    """The columns of types that Arrow has, too."""
+    import pyarrow
+
+    columns = {}
+    for name, kind in frame.schema.items():
+        if str(kind) != "Object":
+            with suppress(pyarrow.ArrowException):
+                columns[name] = frame.select(name).to_arrow().column(0)
+    return pyarrow.table(columns)
 
 
 def _geodataframe(connection: DuckDBConnection, frame: Any) -> TableSource:
@@ -67,10 +81,18 @@ def _stream(connection: DuckDBConnection, stream: Any) -> TableSource:
     import pyarrow
 
     told_apart(stream.schema.names, NAME)
-    schema = _bare(stream.schema)
-    batches = (pyarrow.RecordBatch.from_arrays(_stored(batch), schema=schema) for batch in stream)
+    known = connection.kinds_of(_bare(stream.schema), NAME)
+    read = pyarrow.schema([field for field in stream.schema if field.name in known])
+    schema = _bare(read)
+    batches = (pyarrow.RecordBatch.from_arrays(_stored(batch.select(list(known))), schema=schema) for batch in stream)
     connection.store("rows", pyarrow.RecordBatchReader.from_batches(schema, batches))
-    return TableSource(NAME, (SourcePart("rows", connection.kinds("rows", NAME)),), None, _geometry(stream.schema))
+    kinds = _all_kinds(stream.schema, connection.kinds("rows", NAME))
+    return TableSource(NAME, (SourcePart("rows", kinds),), None, _geometry(read))
+
+
+def _all_kinds(schema: Any, known: Mapping[str, str]) -> dict[str, str]:
+    """The types of columns; those that DuckDB has not as Arrow calls them, so that they are refused by these names."""
+    return {field.name: known.get(field.name, str(field.type)) for field in schema}
 
 
 def _geometry(schema: Any) -> Geometry | None:
@@ -187,16 +209,26 @@ def open_pandas(
         except (pyarrow.ArrowException, TypeError):
             continue  # a type that Arrow does not have: nothing here could use it
         if not isinstance(column.type, pyarrow.BaseExtensionType):
-            decoded = column.dictionary_decode() if pyarrow.types.is_dictionary(column.type) else column
-            typed[name] = sound(decoded)
+            typed[name] = sound(_decoded(column))
+    schema = pyarrow.schema([(name, column.type) for name, column in typed.items()])
+    known = connection.kinds_of(schema, NAME) if typed else {}
+    kinds = _all_kinds(schema, known)
+    typed = {name: column for name, column in typed.items() if name in known}
     if not loose:
         connection.register("rows", pyarrow.table(typed))
-        return TableSource(NAME, (SourcePart("rows", connection.kinds("rows", NAME)),), len(frame), geometry)
+        return TableSource(NAME, (SourcePart("rows", kinds),), len(frame), geometry)
     feed = PandasFeed(typed, loose)
-    schema = pyarrow.schema([(name, column.type) for name, column in typed.items()])
-    kinds = connection.kinds_of(schema, NAME) if typed else {}
     kinds |= dict.fromkeys(loose, "VARCHAR")
     return TableSource(NAME, (SourcePart(FED, kinds, feed, feed.numbers),), len(frame), geometry)
+
+
+def _decoded(column: Any) -> Any:
+    """A column without a dictionary or runs, which loops over values do not know."""
+    from pyarrow import compute, types
+
+    if types.is_run_end_encoded(column.type):
+        return _decoded(compute.run_end_decode(column))
+    return column.dictionary_decode() if types.is_dictionary(column.type) else column
 
 
 def _holds_objects(kind: Any) -> bool:
@@ -205,14 +237,18 @@ def _holds_objects(kind: Any) -> bool:
     return str(held) == "object" or getattr(held, "storage", None) == "python"
 
 
+_TEXTS = {"str", "float", "NoneType", "NAType"}
+"""Types of texts and of what is missing. A float that is a number is no text to Arrow, which refuses all then."""
+
+
 def _texts(series: Any) -> Any:
-    """The text of each value: all at once where all are texts, which gives the same."""
+    """The text of each value: all at once where all are texts or missing, which gives the same."""
     import pyarrow
 
     from hazemap.readers.value_coercion import text_of
 
     values = series.astype(object)
-    try:
-        return pyarrow.array(values, type=pyarrow.large_string(), from_pandas=True)
-    except (pyarrow.ArrowException, TypeError, UnicodeEncodeError):
-        return pyarrow.array([text_of(value) for value in values], type=pyarrow.large_string())
+    if {kind.__name__ for kind in set(map(type, values))} <= _TEXTS:
+        with suppress(pyarrow.ArrowException, TypeError, UnicodeEncodeError):
+            return pyarrow.array(values, type=pyarrow.large_string(), from_pandas=True)
+    return pyarrow.array([text_of(value) for value in values], type=pyarrow.large_string())

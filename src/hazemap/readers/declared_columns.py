@@ -43,7 +43,7 @@ def declared_source(
     kinds = kinds_of_fed(connection, schema, name)
     declared = {each.name: each.type for each in schema if each.name in kinds}
     scanned = []
-    for each, (_, own) in zip(files, found, strict=True):
+    for each, (_, own, _) in zip(files, found, strict=True):
         held, given = dict[str, str](), dict[str, Any]()
         for column, kind in declared.items():
             stored = each.held.get(column, column)
@@ -59,7 +59,7 @@ def declared_source(
         scanned.append(ScannedFile(each.file, held, given, each.dropped))
     deleted = sum(0 if each.dropped is None else len(each.dropped) for each in files)
     feed = ParquetFiles(tuple(scanned), tuple(declared), declared)
-    return TableSource(name, (SourcePart(FED, kinds, feed),), sum(rows for rows, _ in found) - deleted, check=check)
+    return TableSource(name, (SourcePart(FED, kinds, feed),), sum(each.rows for each in found) - deleted, check=check)
 
 
 def _scalar(value: Any, kind: Any, name: str) -> Any:

@@ -1,6 +1,5 @@
 """Tables in one or many files, named by a path, a folder, a pattern or an address; the suffix decides the format."""
 
-import json
 import os
 import re
 from collections.abc import Sequence
@@ -9,10 +8,9 @@ from fnmatch import fnmatch
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from hazemap.engines.duckdb_connection import DuckDBConnection, literal
-from hazemap.engines.table_source import FED, Geometry, SourcePart, TableSource, named_numbers
+from hazemap.engines.table_source import FED, SourcePart, TableSource, named_numbers
 from hazemap.errors import FileError, TableError
 from hazemap.readers.column_names import told_apart
 from hazemap.readers.csv_dialect import CsvDialect
@@ -21,7 +19,15 @@ from hazemap.readers.geojson_points import GEOJSON, open_geojson
 from hazemap.readers.geopackage_points import VECTORS, layer_of, open_layer
 from hazemap.readers.held_file import path_of
 from hazemap.readers.hive_partitions import partitions_in
-from hazemap.readers.parquet_files import ParquetFiles, ScannedFile, described, kinds_of_fed, refuse_large_pages
+from hazemap.readers.parquet_files import (
+    Declared,
+    ParquetFiles,
+    ScannedFile,
+    described,
+    kinds_of_fed,
+    refuse_large_pages,
+)
+from hazemap.readers.parquet_geometry import common_geometry, geometry_of
 from hazemap.readers.stored_file import StoredFile
 from hazemap.readers.stored_folder import StoredFolder, asked, changing, folder_at, size_of
 from hazemap.readers.value_coercion import is_checked
@@ -142,10 +148,11 @@ def _parquet(connection: DuckDBConnection, folder: StoredFolder) -> TableSource:
     name, files = folder.name, list(folder.files.values())
     check = changing(files)
     found = asked(files, described)
-    schemas = [schema for _, schema in found]
-    geometries = {_geometry(schema.metadata or {}, str(file)) for schema, file in zip(schemas, files, strict=True)}
-    if len(geometries) > 1:
-        raise TableError(f"the files of {name} differ in their geometry column or its reference system; make them one")
+    schemas = [each.schema for each in found]
+    geometries = [
+        geometry_of(each.schema.metadata or {}, each.native, str(file)) for each, file in zip(found, files, strict=True)
+    ]
+    geometry = common_geometry(geometries, name)
     own = [
         {key: value for key, value in partitions_in(path).items() if key not in schema.names}
         for path, schema in zip(folder.files, schemas, strict=True)
@@ -154,23 +161,30 @@ def _parquet(connection: DuckDBConnection, folder: StoredFolder) -> TableSource:
         told_apart([*schema.names, *given], str(file))
     parts = []
     for _, run in groupby(
-        zip(schemas, files, own, strict=True),
-        key=lambda each: (sorted((field.name, str(field.type)) for field in each[0]), sorted(each[2])),
+        zip(found, files, own, strict=True),
+        key=lambda each: (
+            sorted((field.name, str(field.type)) for field in each[0].schema),
+            sorted(each[0].native),
+            sorted(each[2]),
+        ),
     ):
         same = list(run)
         parts.append(_part(connection, name, same[0][0], [(file, given) for _, file, given in same]))
     local = [file for file in files if isinstance(file, str)]
     refuse = partial(refuse_large_pages, local, memory_limit=connection.memory_limit)
-    return TableSource(name, tuple(parts), sum(rows for rows, _ in found), geometries.pop(), check, refuse)
+    return TableSource(name, tuple(parts), sum(each.rows for each in found), geometry, check, refuse)
 
 
 def _part(
-    connection: DuckDBConnection, name: str, schema: Any, files: list[tuple[str | StoredFile, dict[str, str | None]]]
+    connection: DuckDBConnection,
+    name: str,
+    declared: Declared,
+    files: list[tuple[str | StoredFile, dict[str, str | None]]],
 ) -> SourcePart:
     """Files of one schema. DuckDB reads them by itself, but for files elsewhere and columns in the names of folders."""
     import pyarrow
 
-    given = sorted(files[0][1])
+    given, schema = sorted(files[0][1]), declared.schema
     names = named_numbers([*schema.names, *given])
     numbers = {key: names[key] for key in given}
     local = [file for file, _ in files if isinstance(file, str)]
@@ -180,31 +194,15 @@ def _part(
         ScannedFile(file, given={key: pyarrow.scalar(value, pyarrow.string()) for key, value in own.items()})
         for file, own in files
     )
+    kinds |= {column: "BLOB" for column in declared.native if column in kinds}  # read as they are stored
     stored = tuple(field.name for field in schema if field.name in kinds)
     read = ParquetFiles(scanned, (*stored, *given), numbers=numbers)
     kinds = kinds | dict.fromkeys(given, "VARCHAR")
     if not local:
         return SourcePart(FED, kinds, read, numbers)
     checked = {field.name for field in schema if field.name in kinds and is_checked(field.type)}
-    return SourcePart(relation, kinds, None, numbers, frozenset({*checked, *given, *numbers.values()}), read)
-
-
-def _geometry(metadata: dict[bytes, bytes], file: str) -> Geometry | None:
-    """The points of a GeoParquet file (specification 1.0 and 1.1)."""
-    if b"geo" not in metadata:
-        return None
-    try:
-        geo = json.loads(metadata[b"geo"])
-        column = geo["primary_column"]
-        about = geo["columns"][column]
-        encoding, kinds = about["encoding"], set(about.get("geometry_types", []))
-    except (ValueError, KeyError, TypeError):
-        raise FileError(f"the GeoParquet metadata of {file} cannot be read") from None
-    if encoding not in {"WKB", "point"} or (kinds and not kinds & {"Point", "Point Z"}):
-        raise TableError(f"rows are counted where their point is; {file} declares that none of its geometries is one")
-    if "crs" in about and about["crs"] is None:
-        raise TableError(f"{file} does not say the reference system of its points; set it, or pass --lon and --lat")
-    return Geometry(column, encoding, json.dumps(about.get("crs", "OGC:CRS84"), sort_keys=True))
+    apart = frozenset({*checked, *declared.native, *given, *numbers.values()})
+    return SourcePart(relation, kinds, None, numbers, apart, read)
 
 
 def _csv(

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from math import isfinite
 
 from hazemap.engines.duckdb_connection import quoted
+from hazemap.engines.person_ids import family_of, text_of_column
 from hazemap.engines.table_source import SourcePart
 from hazemap.errors import TableError
 from hazemap.readers.column_names import MARK, Role
@@ -86,8 +87,10 @@ def _which(part: SourcePart, column: str, values: list[str]) -> str:
         held = f"CAST({name} AS DOUBLE)"
         other = f"CASE WHEN {name} IS NOT NULL THEN 0 END"
         words = [_truth(column, value) for value in values]
+    elif family_of(kind) is None:
+        raise TableError(f"a mark is a text, a number, a truth or a date; the column {column!r} is {kind}")
     else:
-        held = f"trim(CAST({name} AS VARCHAR))"
+        held = f"trim(CAST({text_of_column(name, kind)} AS VARCHAR))"
         other, words = f"CASE WHEN {held} <> '' THEN 0 END", [_literal(value) for value in values]
     if len(set(words)) < len(words):
         raise TableError(f"two of the marks of the column {column!r} are one value: name each once")

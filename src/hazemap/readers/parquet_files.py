@@ -5,11 +5,12 @@ from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from hazemap.engines.duckdb_connection import BATCH, DuckDBConnection
 from hazemap.errors import FileError, TableError
 from hazemap.readers.held_file import path_of
+from hazemap.readers.parquet_geometry import native_columns
 from hazemap.readers.parquet_page_bounds import largest_page, reading_of, without_long
 from hazemap.readers.stored_file import StoredFile
 from hazemap.readers.value_coercion import numbers_of, sound
@@ -191,15 +192,23 @@ def refuse_large_pages(files: Sequence[str], columns: Collection[str], memory_li
             )
 
 
-def described(file: str | StoredFile) -> tuple[int, Any]:
-    """The number of rows and the Arrow schema that a file declares; `FileError` for what is no Parquet file."""
+class Declared(NamedTuple):
+    """What a file declares: the number of its rows, its Arrow schema, and columns of Parquet's own types of shapes."""
+
+    rows: int
+    schema: Any
+    native: dict[str, str]
+
+
+def described(file: str | StoredFile) -> Declared:
+    """What a file declares; `FileError` for what is no Parquet file."""
     import pyarrow
 
     try:
         with opened_parquet(file) as opened:
             rows, schema = opened.metadata.num_rows, opened.schema_arrow
             str(schema.remove_metadata())  # names may be no text
-            return rows, schema
+            return Declared(rows, schema, native_columns(opened.schema))
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError):
         raise FileError(f"{file} {DAMAGED}") from None
 
@@ -218,12 +227,8 @@ def kinds_of_fed(connection: DuckDBConnection, schema: Any, name: str) -> dict[s
     """The type of each column of an Arrow schema as the rows of a feed have it; without those that DuckDB has not."""
     import pyarrow
 
-    fields = [pyarrow.field(field.name, _fed_type(field.type)) for field in schema]
-    kinds: dict[str, str] = {}
-    for each in fields:
-        with suppress(TableError, FileError, pyarrow.ArrowException):
-            kinds |= connection.kinds_of(pyarrow.schema([each]), name)
-    return kinds
+    fed = pyarrow.schema([pyarrow.field(field.name, _fed_type(field.type)) for field in schema])
+    return connection.kinds_of(fed, name)
 
 
 def _fed_type(kind: Any) -> Any:

@@ -27,7 +27,7 @@ _DIGITS = 10_000
 _AT_ONCE = 1 << 16
 
 
-def text_of(value: Any) -> str | None:  # noqa: PLR0911 - one answer a kind
+def text_of(value: Any) -> str | None:
     """The text of a value by itself, whatever else its column holds; None for what is missing or has none.
 
     Whole numbers are the same text as integers, floats and decimals.
@@ -35,19 +35,28 @@ def text_of(value: Any) -> str | None:  # noqa: PLR0911 - one answer a kind
     >>> text_of(7), text_of(7.0), text_of("7"), text_of(float("nan")), text_of([7])
     ('7', '7', '7', None, None)
     """
+    try:
+        return _text(value)
+    except Exception:
+        return None
+
+
+def _text(value: Any) -> str | None:  # noqa: PLR0911 - one answer a kind
     match value:
         case str():
             return value if _encodable(value) else None
         case bool() | np.bool_():
             return "true" if value else "false"
+        case np.timedelta64():  # which says that it is a whole number, and is none
+            return None
         case Integral():
             return str(int(value)) if int(value).bit_length() < _DIGITS else None
         case Decimal():
             return _plain(value) if value.is_finite() and abs(value.adjusted()) < _DIGITS else None
         case Real():
             return _floating(value)
-        case bytes():
-            return _decoded(value)
+        case bytes() | bytearray() | memoryview():
+            return _decoded(bytes(value))
         case date() | UUID() if value == value:  # noqa: PLR0124 - NaT is no time
             return str(value)
     return None

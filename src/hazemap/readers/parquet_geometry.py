@@ -1,0 +1,112 @@
+"""Where the points of a Parquet file are, and in which reference system: declared by the file, and by no row.
+
+GeoParquet 1.0, 1.1 and 2.0 say so in the metadata of a file (`geo`). Parquet's own types GEOMETRY and GEOGRAPHY say so
+in the schema, beside `geo` or alone; DuckDB 2 and GDAL 3.12 write them. Their values are well-known binary, which is
+read as bytes, for a library that reads a column of shapes would refuse all for one that is none.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hazemap.engines.table_source import Geometry
+from hazemap.errors import FileError, TableError
+
+CRS84 = "OGC:CRS84"
+"""What points are in where nothing else is said."""
+
+USUAL = ("geometry", "geom", "wkb_geometry")
+"""Which of several columns of shapes is meant, where `geo` names none."""
+
+Native = Mapping[str, str]
+"""The columns of Parquet's own types, and the reference system that each declares; empty for none."""
+
+
+def native_columns(schema: Any) -> dict[str, str]:
+    """The columns of these types in the schema of a `pyarrow.parquet.ParquetFile`."""
+    found = {}
+    for i in range(len(schema)):
+        column = schema.column(i)
+        if column.logical_type.type in ("GEOMETRY", "GEOGRAPHY") and "." not in column.path:
+            found[str(column.path)] = str(json.loads(column.logical_type.to_json()).get("crs") or "")
+    return found
+
+
+def geometry_of(metadata: Mapping[bytes, bytes], native: Native, file: str) -> Geometry | None:
+    """The points of a file, from its metadata and its schema.
+
+    `FileError` for metadata that cannot be read; `TableError` where no shape is a point, or the two contradict each
+    other.
+    """
+    if b"geo" not in metadata:
+        usual = [column for column in native if column in USUAL] if len(native) > 1 else list(native)
+        if len(usual) != 1:
+            return None
+        return Geometry(usual[0], "WKB", _written(_declared(native[usual[0]], metadata, file), file))
+    try:
+        geo = json.loads(metadata[b"geo"])
+        column = geo["primary_column"]
+        about = geo["columns"][column]
+        encoding = about.get("encoding", "WKB") if column in native else about["encoding"]
+        kinds = set(about.get("geometry_types", []))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise FileError(f"the GeoParquet metadata of {file} cannot be read") from None
+    if encoding not in {"WKB", "point"} or (kinds and not kinds & {"Point", "Point Z", "Point M", "Point ZM"}):
+        raise TableError(f"rows are counted where their point is; {file} declares that none of its geometries is one")
+    own = _declared(native[column], metadata, file) if native.get(column) else None
+    crs = about.get("crs", CRS84 if own is None else own)
+    if own is not None and not same_system(own, crs):
+        raise TableError(f"{file} declares two reference systems of its points, in its metadata and in its schema")
+    return Geometry(column, encoding, _written(crs, file))
+
+
+def common_geometry(found: Sequence[Geometry | None], name: str) -> Geometry | None:
+    """The points of files of one table; `TableError` where they differ in their column or its reference system."""
+    first = found[0]
+    for other in found[1:]:
+        same = first is other or (
+            first is not None
+            and other is not None
+            and (first.column, first.encoding) == (other.column, other.encoding)
+            and same_system(json.loads(first.crs), json.loads(other.crs))
+        )
+        if not same:
+            raise TableError(
+                f"the files of {name} differ in their geometry column or its reference system; make them one"
+            )
+    return first
+
+
+def same_system(one: Any, other: Any) -> bool:
+    """Whether two reference systems are one, however each is written."""
+    if one == other:
+        return True
+    if one is None or other is None:
+        return False
+    from pyproj import CRS
+    from pyproj.exceptions import CRSError
+
+    try:
+        return bool(CRS.from_user_input(one).equals(CRS.from_user_input(other), ignore_axis_order=True))
+    except CRSError:
+        return False
+
+
+def _declared(crs: str, metadata: Mapping[bytes, bytes], file: str) -> Any:
+    """What a schema declares, as PROJ reads it: PROJJSON, its key in the metadata, a number of EPSG or another text."""
+    kind, _, key = crs.partition(":")
+    number = key if kind == "srid" else crs
+    if number.isascii() and number.isdigit():
+        return f"EPSG:{number}" if int(number) else None
+    try:
+        if kind == "projjson":
+            return json.loads(metadata[key.encode()])
+        return json.loads(crs) if crs.startswith("{") else crs or CRS84
+    except (ValueError, KeyError):
+        raise FileError(f"the reference system that the schema of {file} declares cannot be read") from None
+
+
+def _written(crs: Any, file: str) -> str:
+    if crs is None:
+        raise TableError(f"{file} does not say the reference system of its points; set it, or pass --lon and --lat")
+    return json.dumps(crs, sort_keys=True)
