@@ -58,7 +58,7 @@ def test_a_value_lies_between_the_edges_of_its_bins(value, first, further):
 @pytest.mark.parametrize(
     "wrong",
     [(0, 0), (1, 0), (0, np.inf), (0, 1, 3), (0, 1, 1, (1,)), (0, 1, 1, (4,), (0, 1)), (0, 1, 1, (4, 4), (2, 1)),
-     (0, 1, 1, (16, 65)), (0, 1, 1, (4, 1)), (0, 1, 1, (4,), (1, 65))],
+     (0, 1, 1, (16, 65)), (0, 1, 1, (2,) * 200_000), (0, 1, 1, (4, 1)), (0, 1, 1, (4,), (1, 65))],
     ids=str,
 )  # fmt: skip
 def test_value_encodings_that_cannot_be_are_refused(wrong):

@@ -208,7 +208,7 @@ class PublishedValues:
         high[told] = np.clip(found.value + margin + found.above, 0, span)
         numbers = np.full((3, self.tree.places), np.nan)
         some = told[known]
-        numbers[0, some] = found.value[known]
+        numbers[0, some] = np.clip(found.value[known], 0, span)
         numbers[1, some] = found.stddev[known] if found.sure else np.nan
         numbers[2, some] = np.maximum(found.below, found.above)[known]
         value, stddev, bias = numbers
@@ -247,12 +247,13 @@ class CombinedMeans:
         below, above = (float((part * side[inside]).sum()) for side in (found.below, found.above))
         low, high = max(mean - margin - below, 0.0), min(mean + margin + above + untold, 1.0)
         spread = stddev / (1 - untold) if found.sure else np.nan
-        said = np.array([mean / (1 - untold), spread, low, max(high, low), max(below, above) + untold])
-        value, error, least, most, bias = said[:, None]
-        unit = encoding.width
-        ends = encoding.low + unit * least, encoding.low + unit * most
-        few = np.zeros(1, dtype=np.bool_)
-        return ValueEstimate(encoding.low + unit * value, unit * error, *ends, few, unit * np.minimum(bias, 1))
+        value = min(max(mean / (1 - untold), 0.0), 1.0)
+        ends = min(low, value), max(high, value)
+        said = np.array([value, spread, *ends, max(below, above) + untold])
+        best, error, least, most, bias = said[:, None]
+        unit, few = encoding.width, np.zeros(1, dtype=np.bool_)
+        told = encoding.low + unit * best, unit * error, encoding.low + unit * least, encoding.low + unit * most
+        return ValueEstimate(*told, few, unit * np.minimum(bias, 1))
 
     def variances(self, confidence: float = 0.95) -> ValueEstimate:
         """That of a single place; of several together nothing is said, so everything is possible."""

@@ -37,6 +37,12 @@ FINER = 0.1
 AT_ONCE = 1 << 12
 """Places whose edges are in memory at one time."""
 
+ROUNDED = 2.0**-20
+"""By so much of a person the number below an edge is off, for each of them: who has many records is rounded."""
+
+QUIETEST = 1e-12
+"""A standard deviation, in people, below which there is no noise to speak of."""
+
 SUREST = 1 - 2.0**-52
 """The largest confidence that can be asked of noise."""
 
@@ -70,7 +76,7 @@ class BinTree:
         """The number below each finest edge as a function of that of people and the counters, float64[K + 1, 1 + …]."""
         count = self.finest
         levels = [np.kron(np.eye(size), np.ones((1, count // size))) for size in self.sizes]
-        weights = np.repeat([stddev**-2 for stddev in self.stddevs], self.sizes)
+        weights = np.repeat([max(stddev, QUIETEST) ** -2 for stddev in self.stddevs], self.sizes)
         design = np.concatenate(levels)
         covariance = np.linalg.inv(design.T @ (weights[:, None] * design))
         bins = covariance @ (design.T * weights)
@@ -115,8 +121,9 @@ class BinTree:
         for start in range(0, len(people), AT_ONCE):
             some = slice(start, start + AT_ONCE)
             edges = np.column_stack([people[some], counters[some]]) @ excess.T
-            low, high = self._ends(edges, asked)
-            least, most = self._ends(edges, usual)
+            off = np.maximum(people[some, None], 0) * ROUNDED
+            low, high = self._ends(edges, [margin + off for margin in asked])
+            least, most = self._ends(edges, [margin + off for margin in usual])
             known = people[some] > 0
             value = np.where(known, self._guess(edges, low, high), np.nan)
             found[:, some] = value, np.where(known, (most - least) / 4, np.inf), low, high
@@ -133,7 +140,7 @@ class BinTree:
         low, high = np.zeros(len(edges)), np.full(len(edges), float(self.finest))
         for size, margin in zip(self.sizes, margins, strict=True):
             step = self.finest // size
-            low, high = _narrowed(edges[:, ::step], margin[::step], step, low, high)
+            low, high = _narrowed(edges[:, ::step], margin[:, ::step], step, low, high)
         return low, high
 
     def _guess(self, edges: Floats, low: Floats, high: Floats) -> Floats:

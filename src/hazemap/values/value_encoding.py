@@ -54,7 +54,8 @@ class ValueEncoding:
         object.__setattr__(self, "branchings", tuple(int(branching) for branching in self.branchings))
         object.__setattr__(self, "weights", tuple(int(weight) for weight in self.weights) or (1,) * self.groups)
         Quantizer(self.low, self.high, STEPS)
-        if self.degree not in (1, 2) or any(each < 2 for each in self.branchings) or self.bins > MOST_BINS:
+        many = len(self.branchings) >= MOST_BINS.bit_length()  # each level has twice as many bins, or more
+        if self.degree not in (1, 2) or any(each < 2 for each in self.branchings) or many or self.bins > MOST_BINS:
             raise InputError(
                 f"a value encoding needs degree 1 (means) or 2 (variances too), and no bins or 2 to {MOST_BINS:,}, "
                 "each level of them at least twice as many as the one before"
