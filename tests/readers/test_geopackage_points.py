@@ -13,7 +13,7 @@ from hazemap.readers.open_table import open_table
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, RowIsPerson
 
-gpd = pytest.importorskip("geopandas")
+gpd, shapely = pytest.importorskip("geopandas"), pytest.importorskip("shapely")
 WORLD = Quadtree.world(depth=6)
 MEMORY = crowd(60, 800)
 RULE = AtMostRows(2)
@@ -132,3 +132,35 @@ def test_no_feature_of_one_person_changes_how_another_s_is_read(tmp_path, lines)
             found.append([repr(row) for row in rows if row[0] not in {None, "bob", "7.5"}])
         assert found[0] == found[1]
         assert len(found[0]) == 60
+
+
+def test_one_point_that_is_called_several_is_a_point_in_every_source_and_two_are_nowhere(tmp_path):
+    one, two = (shapely.MultiPoint([(13.4, 52.5), (13.5, 52.5)][:number]) for number in (1, 2))
+    points = [one, two, shapely.Point(13.4, 52.5)]
+    several = gpd.GeoDataFrame({"user": [1, 2, 3]}, geometry=points, crs=4326)
+    several.to_file(tmp_path / "rows.geojson")
+    several[:2].to_file(tmp_path / "rows.gpkg", geometry_type="MultiPoint")
+    several.to_parquet(tmp_path / "rows.parquet")
+    several[:2].to_parquet(tmp_path / "several.parquet")
+    for source, number in (("rows.geojson", 2), ("rows.gpkg", 1), ("rows.parquet", 2), ("several.parquet", 1)):
+        assert open_table(tmp_path / source).votes(WORLD, RowIsPerson()).weights.sum() == number, source
+    assert open_table(several).votes(WORLD, RowIsPerson()).weights.sum() == 2
+
+
+def test_the_id_of_a_feature_is_one_unless_a_property_is_called_so(tmp_path):
+    place = {"type": "Point", "coordinates": [13.4, 52.5]}
+    feature = {"type": "Feature", "id": 7, "properties": {}, "geometry": place}
+    features = [feature, feature | {"id": "8"}, feature | {"properties": {"id": "9"}}, feature | {"properties": None}]
+    features += [{"type": "Feature", "properties": {"id": None}, "geometry": place}]
+    (tmp_path / "rows.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    read = open_table(tmp_path / "rows.geojson", person="id")
+    assert read.votes(WORLD, AtMostRows(1)).weights.sum() == 3 and read.report.without_person == 1
+
+
+def test_the_points_and_ids_of_other_programs_are_read(shared):
+    for name, person, number in (("multipoint1", "user", None), ("feature_id", "id", 5)):
+        source = shared / "cases" / f"{name}.geojson"
+        many = len(json.loads(source.read_text())["features"])
+        assert open_table(source).votes(WORLD, RowIsPerson()).weights.sum() == many
+        people = open_table(source, person=person).votes(WORLD, AtMostRows(1)).weights.sum()
+        assert people > 0 and number in (None, people)

@@ -1,8 +1,11 @@
 """Typed specifications: what they refuse when they are made, and that nothing is lost on paper."""
 
 import inspect
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +14,7 @@ import hazemap
 from hazemap.errors import FileError, InputError
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.readers.csv_dialect import CsvDialect
+from hazemap.recipes.toml_text import toml_table
 from hazemap.spatial.bounding_box import Box
 from hazemap.specs.parsing import DistrictFiles, HexagonCells, HexagonList, QuadtreeCells, bounding, cells
 from hazemap.specs.release_spec import ReleaseSpec
@@ -145,6 +149,55 @@ def test_a_default_is_what_a_name_means_where_it_is_left_out(kind, least):
     least = least | {"epsilon": "1"}
     assert kind.from_json(least | usual) == kind.from_json(least)
     assert len(usual) >= 7
+
+
+def test_numbers_and_times_of_numpy_and_decimals_are_those_of_python():
+    plain = {"value": "w", "low": 0.5, "high": 65, "quantiles": [0.1, 0.5], "max_cells_per_person": 3, "variance": True}
+    plain |= {"epsilon": "0.1", "since": "2026-05-31", "until": "2026-06-01T12:00:00"}
+    others = {
+        "value": np.str_("w"),
+        "low": np.float32(0.5),
+        "high": Decimal(65),
+        "quantiles": np.array([0.1, 0.5]),
+        "max_cells_per_person": np.int64(3),
+        "variance": np.True_,
+        "epsilon": Decimal("0.1"),
+        "since": date(2026, 5, 31),
+        "until": np.datetime64("2026-06-01T12:00:00", "ns"),
+    }
+    found = StatisticsSpec.of("a.csv", **others)
+    assert found == StatisticsSpec.of("a.csv", **plain)
+    assert StatisticsSpec.from_toml(found.to_toml()) == found
+    moments = {"since": datetime(2026, 5, 31, tzinfo=UTC), "until": np.datetime64("2026-06-01T12:00")}
+    assert ReleaseSpec.of("a.csv", epsilon=np.float64(1), **moments).table.window == (
+        "2026-05-31T00:00:00+00:00",
+        "2026-06-01T12:00:00",
+    )
+    for wrong in ({"max_cells_per_person": np.float64(2.5)}, {"low": np.array([[1]])}, {"low": Decimal("NaN")}):
+        with pytest.raises(InputError):
+            StatisticsSpec.of("a.csv", **{**others, **wrong})
+
+
+def test_crs_is_another_name_of_a_plane_in_python():
+    pyproj = pytest.importorskip("pyproj")
+    order = {"epsilon": 1, "box": "390000,5810000,400000,5820000"}
+    plain = ReleaseSpec.of("a.csv", plane="EPSG:25833", **order)
+    for crs in ("EPSG:25833", 25833, pyproj.CRS(25833), np.int64(25833)):
+        assert ReleaseSpec.of("a.csv", crs=crs, **order) == plain
+    assert ReleaseSpec.of("a.csv", crs=None, **order | {"box": "13,52,14,53"}).plane is None
+    with pytest.raises(InputError, match="pass one of them"):
+        ReleaseSpec.of("a.csv", crs=25833, plane="EPSG:25833", **order)
+    with pytest.raises(TypeError, match="crs"):
+        StatisticsSpec.of("a.csv", crs=25833, value="w", low=0, high=1, epsilon=1)
+    for wrong in ("EPSG:99999999", [25833], True, pyproj.CRS("+proj=tmerc +lat_0=51")):
+        with pytest.raises(InputError):
+            ReleaseSpec.of("a.csv", crs=wrong, **order)
+
+
+def test_a_byte_order_mark_before_a_specification_is_no_letter_of_it():
+    text = 'source = "v.parquet"\nepsilon = "1"\n'
+    assert ReleaseSpec.from_toml("\ufeff" + text) == ReleaseSpec.from_toml(text)
+    assert toml_table("\ufeffdays = 30", "the policy", 100) == {"days": 30}
 
 
 def test_a_keyword_that_is_not_known_is_refused_as_python_does():

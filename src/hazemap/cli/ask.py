@@ -255,7 +255,7 @@ def _geojson(path: Path) -> Any:
     import json
 
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:

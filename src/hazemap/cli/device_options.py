@@ -143,7 +143,7 @@ def token_of(text: str | None, file: Path | None) -> str | list[str]:
     if file is None:
         return text or ""
     try:
-        lines = file.read_text(encoding="utf-8").split()
+        lines = file.read_text(encoding="utf-8-sig").split()
     except (OSError, UnicodeDecodeError):
         raise FileError(f"the token file {file} cannot be read") from None
     return lines if len(lines) > 1 else "".join(lines)

@@ -162,6 +162,6 @@ def _text(path: Path) -> str:
     try:
         if path.stat().st_size > LARGEST:
             raise FileError(f"{path} is larger than a megabyte: it is no policy")
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"{path} cannot be read ({type(error).__name__})") from None

@@ -311,7 +311,7 @@ def audit(
 
     if file is not None:
         try:
-            lines = file.read_text(encoding="utf-8").splitlines()
+            lines = file.read_text(encoding="utf-8-sig").splitlines()
         except (OSError, UnicodeDecodeError):
             raise FileError(f"the log {file} cannot be read") from None
     elif token_file is None:

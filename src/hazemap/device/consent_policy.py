@@ -108,7 +108,7 @@ class Policy:
     def parse(cls, text: str) -> "Policy":
         """The rules in a text (TOML); what it leaves out is as it is by default."""
         try:
-            found = tomllib.loads(text)
+            found = tomllib.loads(text.removeprefix("\ufeff"))
         except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError of its own
             raise InputError(f"the policy is not TOML: {error!s:.200}") from None
         values: dict[str, Any] = {}

@@ -1,7 +1,8 @@
 """Coordinates of a row: two columns or a geometry, in WGS 84 or another reference system.
 
-Points in well-known binary (ISO and extended) are read as the bytes they are: 21 of them at fixed places. A library
-that reads every shape follows collections in collections as deep as a row has them, and that can end the process.
+Points in well-known binary (ISO and extended) are read as the bytes they are: 21 of them at fixed places. A MULTIPOINT
+of one point is that point, 9 bytes further on. A library that reads every shape follows collections in collections as
+deep as a row has them, and that can end the process.
 """
 
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.arrays import Bools, Bytes, Ints
 from hazemap.engines.arrow_arrays import floats, texts, valid
 
 LonLat = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -74,6 +76,9 @@ class Reprojected:
 _POINTS = (1, 1001, 2001, 3001)
 """A point, with a height, with a measure, with both."""
 
+_SEVERAL, _COUNT = (4, 1004, 2004, 3004), 4
+"""Several points, and the bytes of their number."""
+
 _REFERENCE, _MORE = 0x20000000, 0xC0000000
 """Flags of the extended form: a reference system follows the type; there is a height or a measure."""
 
@@ -89,17 +94,38 @@ def coordinates_of(column: Any) -> tuple[NDArray[np.float64], NDArray[np.float64
     (array([ 2., nan, nan]), array([48., nan, nan]))
     """
     data, ends = texts(column)
-    begins, lengths = ends[:-1].astype(np.int64), np.diff(ends)
-    head = _gathered(data, begins, _HEAD)
-    big = head[:, 0] == 0
-    kind = np.where(big, head[:, 1:].copy().view(">u4")[:, 0], head[:, 1:].copy().view("<u4")[:, 0])
-    start = np.where(kind & _REFERENCE, _HEAD + _SYSTEM, _HEAD)
-    there = np.isin(kind & ~np.uint32(_REFERENCE | _MORE), _POINTS) & (head[:, 0] <= 1)
-    there &= valid(column) & (lengths >= start + _COORDINATES)
+    begins, lengths = ends[:-1].astype(np.int64), np.diff(ends).astype(np.int64)
+    big, kind, start = _heads(data, begins, lengths)
+    several = np.isin(kind, _SEVERAL) & (lengths >= start + _COUNT)
+    if several.any():
+        counts = _words(_gathered(data, begins + start, _COUNT), big)
+        alone = np.where(several & (counts == 1), start + _COUNT, 0)
+        begins, lengths = begins + alone, lengths - alone
+        inner = _heads(data, begins, lengths)
+        big, kind, start = (
+            np.where(alone > 0, one, other) for one, other in zip(inner, (big, kind, start), strict=True)
+        )
+    there = np.isin(kind, _POINTS) & valid(column) & (lengths >= start + _COORDINATES)
     pairs = _gathered(data, begins + start, _COORDINATES)
     xy = np.where(big[:, None], pairs.view(">f8"), pairs.view("<f8"))
     xy[~there] = np.nan
     return xy[:, 0].copy(), xy[:, 1].copy()
+
+
+def _heads(data: Bytes, begins: Ints, lengths: Ints) -> tuple[Bools, Ints, Ints]:
+    """Whether each shape has its greatest byte first, its kind without flags (-1: none), and where the rest begins."""
+    head = _gathered(data, begins, _HEAD)
+    big = head[:, 0] == 0
+    kind = _words(head[:, 1:].copy(), big)
+    start = np.where(kind & _REFERENCE, _HEAD + _SYSTEM, _HEAD)
+    whole = (head[:, 0] <= 1) & (lengths >= _HEAD)
+    return big, np.where(whole, kind & ~(_REFERENCE | _MORE), -1), start
+
+
+def _words(data: Bytes, big: Bools) -> Ints:
+    """Numbers of four bytes each."""
+    found: Ints = np.where(big, data.view(">u4")[:, 0], data.view("<u4")[:, 0]).astype(np.int64)
+    return found
 
 
 def _gathered(data: NDArray[np.uint8], begins: NDArray[np.int64], size: int) -> NDArray[np.uint8]:

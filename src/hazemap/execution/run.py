@@ -48,7 +48,7 @@ from hazemap.tables.keyed_hash import SamplingKey
 from hazemap.temporal.time_slots import moment
 from hazemap.trust.curator import Curator
 
-METRES = "for metres or pixels say --crs EPSG:… and --box, or --plane W,H (plane=… in Python)"
+METRES = "for metres or pixels say --crs EPSG:… and --box, or --plane W,H (crs=…, plane=… in Python)"
 """What to do with coordinates of a map that are no degrees."""
 
 Progress = Callable[[str, float | None], None]

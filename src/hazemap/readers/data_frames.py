@@ -71,6 +71,9 @@ def _geodataframe(connection: DuckDBConnection, frame: Any) -> TableSource:
         raise TableError("the GeoDataFrame does not say its reference system; call set_crs first")
     shapes = np.asarray(points.to_crs("OGC:CRS84")).copy()
     shapes[shapely.is_empty(shapes)] = None  # GEOS has no x for them
+    alone = (shapely.get_type_id(shapes) == shapely.GeometryType.MULTIPOINT) & (shapely.get_num_geometries(shapes) == 1)
+    shapes[alone] = shapely.get_geometry(shapes[alone], 0)
+    shapes[shapely.is_empty(shapes)] = None
     xy = pyarrow.StructArray.from_arrays([shapely.get_x(shapes), shapely.get_y(shapes)], ["x", "y"])
     others = frame.drop(columns=[name for name in frame.columns if str(frame[name].dtype) == "geometry"])
     geometry = Geometry(str(points.name), "point", json.dumps("OGC:CRS84"))

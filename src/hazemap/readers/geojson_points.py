@@ -98,14 +98,19 @@ def _texts(feature: Any, needed: Sequence[str]) -> list[str | None]:
 
 
 def _properties(feature: Any) -> dict[str, Any]:
-    found = feature.get("properties") if isinstance(feature, dict) else None
-    return found if isinstance(found, dict) else {}
+    """The properties of a feature, and its own `id` (RFC 7946, 3.2) where no property is called so."""
+    if not isinstance(feature, dict):
+        return {}
+    found = feature.get("properties")
+    return {"id": feature.get("id")} | (found if isinstance(found, dict) else {})
 
 
 def _point(feature: Any) -> tuple[float, float]:
-    """Longitude and latitude; NaN where the feature is no point."""
+    """Longitude and latitude; NaN where the feature is no point, nor several points of which there is one."""
     match feature:
         case {"geometry": {"type": "Point", "coordinates": [lon, lat, *_]}}:
+            return _number(lon), _number(lat)
+        case {"geometry": {"type": "MultiPoint", "coordinates": [[lon, lat, *_]]}}:
             return _number(lon), _number(lat)
     return math.nan, math.nan
 

@@ -13,7 +13,10 @@ from hazemap.gdal import vector_files
 from hazemap.readers.value_coercion import sound
 
 VECTORS = (".gpkg", ".fgb")
-POINTS = {"Point", "Point Z", "Point M", "Point ZM", "2.5D Point", "3D Point", "Unknown", "Geometry", "3D Geometry"}
+POINTS = {
+    *(f"{several}Point{more}" for several in ("", "Multi") for more in ("", " Z", " M", " ZM")),
+    *("2.5D Point", "3D Point", "2.5D MultiPoint", "3D MultiPoint", "Unknown", "Geometry", "3D Geometry"),
+}
 """Types of geometry that a layer may declare. In one of any type, what is no point is nowhere."""
 
 

@@ -51,7 +51,8 @@ def geometry_of(metadata: Mapping[bytes, bytes], native: Native, file: str) -> G
         kinds = set(about.get("geometry_types", []))
     except (ValueError, KeyError, TypeError, AttributeError):
         raise FileError(f"the GeoParquet metadata of {file} cannot be read") from None
-    if encoding not in {"WKB", "point"} or (kinds and not kinds & {"Point", "Point Z", "Point M", "Point ZM"}):
+    may_be = {f"{several}Point{more}" for several in ("", "Multi") for more in ("", " Z", " M", " ZM")}
+    if encoding not in {"WKB", "point"} or (kinds and not kinds & may_be):
         raise TableError(f"rows are counted where their point is; {file} declares that none of its geometries is one")
     own = _declared(native[column], metadata, file) if native.get(column) else None
     crs = about.get("crs", CRS84 if own is None else own)

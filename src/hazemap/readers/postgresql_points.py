@@ -10,7 +10,7 @@ from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.plane import PlaneBox
 
 WGS84, CRS84 = 4326, "OGC:CRS84"
-_MAY_BE_POINTS = ("GEOMETRY", "POINT", "GEOMETRYZ", "POINTZ", "GEOMETRYM", "POINTM", "GEOMETRYZM", "POINTZM")
+_MAY_BE_POINTS = {shape + more for shape in ("GEOMETRY", "POINT", "MULTIPOINT") for more in ("", "Z", "M", "ZM")}
 
 
 @dataclass(frozen=True)
@@ -32,14 +32,16 @@ class PointType:
         """The point of a row in well-known binary.
 
         >>> print(PointType("gis", 4326, "OGC:CRS84").select("at"))  # doctest: +NORMALIZE_WHITESPACE
-        CASE WHEN "gis".ST_GeometryType("at") = 'ST_Point' AND "gis".ST_SRID("at") = 4326
+        CASE WHEN ("gis".ST_GeometryType("at") = 'ST_Point' OR "gis".ST_GeometryType("at") = 'ST_MultiPoint'
+        AND "gis".ST_NumGeometries("at") = 1) AND "gis".ST_SRID("at") = 4326
         THEN "gis".ST_AsBinary("gis".ST_Force2D("at")) END
         """
         at, of = quoted(column), quoted(self.schema)
         if self.geography:
             at = f"{at}::{of}.geometry"
         return (
-            f"CASE WHEN {of}.ST_GeometryType({at}) = 'ST_Point' AND {of}.ST_SRID({at}) = {self.srid}"
+            f"CASE WHEN ({of}.ST_GeometryType({at}) = 'ST_Point' OR {of}.ST_GeometryType({at}) = 'ST_MultiPoint'"
+            f" AND {of}.ST_NumGeometries({at}) = 1) AND {of}.ST_SRID({at}) = {self.srid}"
             f" THEN {of}.ST_AsBinary({of}.ST_Force2D({at})) END"
         )
 

@@ -12,7 +12,7 @@ def read_policy(path: Path) -> ShippedPolicy:
     """The policy in a file: TOML, JSON, or signed JSON, whose signature is not looked at here."""
     try:
         with path.open("rb") as file:
-            text = file.read(LIMITS.length + 1).decode()
+            text = file.read(LIMITS.length + 1).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"the policy {path} cannot be read ({error})") from None
     if text.lstrip()[:1] != "{":

@@ -73,7 +73,7 @@ def read_recipe(path: Path) -> Recipe:
     try:
         with path.open("rb") as file:
             content = file.read(_JSON.length + 1)
-        text = content.decode()
+        text = content.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"the recipe {path} cannot be read ({error}): `hazemap recipe example` prints one") from None
     return recipe_from_json(text) if text.lstrip()[:1] == "{" else recipe_from_toml(text)

@@ -22,6 +22,6 @@ def toml_table(text: str, what: str, longest: int, parse_float: Callable[[str], 
     if _LONG_KEY.search(text):
         raise InputError(f"no name in {what} has more than 16 parts")
     try:
-        return tomllib.loads(text, parse_float=parse_float)
+        return tomllib.loads(text.removeprefix("\ufeff"), parse_float=parse_float)
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError of its own
         raise InputError(f"{what} is not TOML: {error!s:.200}") from None

@@ -152,7 +152,7 @@ class ScheduleSpec:
         if len(text) > LONGEST:
             raise InputError(f"a specification may have at most {LONGEST:,} characters; this has {len(text):,}")
         try:
-            document = tomllib.loads(text)
+            document = tomllib.loads(text.removeprefix("\ufeff"))
         except (ValueError, RecursionError) as error:
             raise InputError(f"this is not TOML: {error}") from error
         own = document.pop("schedule", None)

@@ -131,6 +131,7 @@ class ReleaseOptions(CommonOptions, total=False):
             flags=("--plane", "--crs"),
         ),
     ]
+    crs: "str | int | None"
     cells: Annotated[
         str,
         Field("quadtree, quadtree:DEPTH, h3:COARSEST-FINEST or districts:FILE,…", MAP, "CELLS", default="quadtree"),

@@ -10,6 +10,8 @@ import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from datetime import date
+from decimal import Decimal
 from typing import Any, ClassVar, Self, get_origin, get_type_hints
 
 from hazemap.errors import InputError
@@ -60,9 +62,19 @@ class Specification:
 
         `source` is a path, or a table in memory, which is not kept. `known` is the algorithm, where a journal holds it.
         """
+        if asked.get("crs") is not None and "plane" in cls.NAMES:
+            if asked.get("plane") is not None:
+                raise InputError("crs is another name of plane: pass one of them")
+            asked["plane"] = crs_text(own_value(asked["crs"]))
+        if "plane" in cls.NAMES:
+            asked.pop("crs", None)
         if unknown := asked.keys() - cls.NAMES.keys() - {"dialect"}:
             raise TypeError(f"{cls.__name__} got an unexpected keyword argument {sorted(unknown)[0]!r}")
-        given = {name: value for name, value in asked.items() if value is not None}
+        given = {
+            name: value if name in ("epsilon", "delta", "rho") else own_value(value)  # exact numbers stay exact
+            for name, value in asked.items()
+            if value is not None
+        }
         table = TableSpec.taken(path_of(source), given)
         money = parsed_budget(*(given.pop(name, None) for name in ("epsilon", "delta", "rho")))
         given.setdefault("dataset", named_after(source))
@@ -126,6 +138,35 @@ class Specification:
         return to_toml(self.to_json())
 
 
+def crs_text(crs: Any) -> Any:
+    """A reference system as a specification has it: its text, its number at EPSG, or one of EPSG's in pyproj.
+
+    >>> crs_text(25833)
+    'EPSG:25833'
+    """
+    if isinstance(crs, int) and not isinstance(crs, bool):
+        return f"EPSG:{crs}"
+    number = crs.to_epsg() if hasattr(crs, "to_epsg") else None
+    return crs if number is None else f"EPSG:{number}"
+
+
+def own_value(value: Any) -> Any:
+    """A number, text, truth or time of NumPy, a decimal or a date, as Python's own or as text; others as they are.
+
+    >>> own_value(Decimal("0.5")), own_value(Decimal(3)), own_value(date(2026, 5, 31))
+    (0.5, 3, '2026-05-31')
+    """
+    if isinstance(value, date):  # a datetime is one
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return int(value) if value.is_finite() and value == value.to_integral_value() else float(value)
+    if type(value).__module__ != "numpy":
+        return type(value)(map(own_value, value)) if type(value) in (list, tuple) else value
+    if value.dtype.kind == "M":
+        return own_value(value.astype("datetime64[us]").item() or "NaT")
+    return own_value(value.tolist())
+
+
 _LARGEST = (1 << 63) - 1  # what TOML promises of whole numbers
 
 LONGEST = 1 << 20
@@ -146,7 +187,7 @@ def from_toml(text: str) -> dict[str, Value]:
     if len(text) > LONGEST:
         raise InputError(f"a specification may have at most {LONGEST:,} characters; this has {len(text):,}")
     try:
-        return checked(tomllib.loads(text))
+        return checked(tomllib.loads(text.removeprefix("\ufeff")))
     except (ValueError, RecursionError) as error:  # of TOML itself, and of numbers with thousands of digits
         raise InputError(f"this is not TOML: {error}") from error
 

@@ -106,7 +106,7 @@ def _tables(path: Path) -> dict[str, Any]:
         content = path.read_bytes()
         if len(content) > LONGEST_FILE:
             raise InputError(f"the users in {path} are too many: a studio is for a team")
-        tables = tomllib.loads(content.decode())
+        tables = tomllib.loads(content.decode().removeprefix("\ufeff"))
     except OSError as error:
         raise FileError(f"the users in {path} cannot be read ({error.strerror})") from error
     except ValueError as error:
