@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from contextlib import contextmanager, suppress
+from random import Random
 
 import pytest
 import uvicorn
@@ -370,3 +371,28 @@ def test_addresses_of_one_house_count_as_one():
 def test_limits_that_let_nobody_in_are_refused(change):
     with pytest.raises(InputError, match="above 0"):
         HttpLimits(**change)
+
+
+@pytest.mark.parametrize("seed", [7])
+def test_nothing_is_left_of_connections_whatever_they_sent_and_wherever_they_ended(seed):
+    """Requests in pieces, one behind the other, cut off, refused by their heads, and ended for others."""
+    luck = Random(seed)
+    whole = HEAD + b"Content-Length: 9000\r\n\r\n" + bytes(9_000)
+    kinds = [KEEP, whole, whole.replace(b"/v1/enrol", b"/refused"), whole.replace(b"/v1/enrol", b"/known"), b"\r\n?"]
+    with serving(HttpLimits(room=40_000, connections=12, per_address=5)) as (port, metrics):
+        lines = []
+        for _ in range(60):
+            line = connected(port, f"127.0.0.{luck.randrange(1, 9)}")
+            sent = b"".join(luck.choices(kinds, [4, 4, 2, 2, 1], k=luck.randrange(1, 7)))
+            sent = sent[: luck.randrange(len(sent) + 1)]
+            cuts = sorted(luck.randrange(len(sent) + 1) for _ in range(3))
+            for start, end in zip([0, *cuts], [*cuts, len(sent)], strict=True):
+                send(line, sent[start:end])
+            lines.append(line)
+            if luck.random() < 0.5:
+                lines.pop(luck.randrange(len(lines))).close()
+        for line in lines:
+            line.close()
+        awaited(lambda: metrics.connections == 0)
+        every = metrics.every
+        assert (every.held, every._idle, every._waiting, dict(every._from)) == (0, {}, {}, {})
