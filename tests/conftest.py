@@ -3,6 +3,7 @@
 import gc
 import os
 from collections.abc import Callable, Generator
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ from tests import luck
 if luck.FIXED:
     luck.fix()  # before anything of hazemap is imported
 
+from hazemap.execution import run
+from hazemap.noisy_queries import Question
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.first_cap import FirstCap
 
@@ -78,6 +81,21 @@ def _no_usual_cap() -> Generator[Callable[[Budget], FirstCap], None, None]:
 def usual_cap(_no_usual_cap: Callable[[Budget], FirstCap], monkeypatch: pytest.MonkeyPatch) -> None:
     """A data set gets its usual cap with its first charge, as it does for everybody else."""
     monkeypatch.setattr(FirstCap, "usual", _no_usual_cap)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_looks() -> Generator[Callable[[Question], Fraction | None], None, None]:
+    """Made-up tables are small, and a look would often stop them: tests pay at once, but for those of looks."""
+    look_of = run.look_of
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(run, "look_of", lambda _question: None)
+        yield look_of
+
+
+@pytest.fixture
+def looks(_no_looks: Callable[[Question], Fraction | None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release looks before it spends, as it does for everybody else."""
+    monkeypatch.setattr(run, "look_of", _no_looks)
 
 
 @pytest.fixture(scope="session")

@@ -30,7 +30,7 @@ print(*(name for name in sys.modules if name.startswith(("hazemap.trust.", "haze
 import numpy as np, pyarrow as pa
 table = pa.table({"user": np.arange(50), "lon": np.full(50, 2.35), "lat": np.full(50, 48.85)})
 ledger = hazemap.Ledger(sys.argv[1] + "/ledger")
-hazemap.release(table, epsilon=1, box="2,48,3,49", ledger=ledger, output=sys.argv[1] + "/map.parquet")
+hazemap.release(table, epsilon=1, box="2,48,3,49", ledger=ledger, output=sys.argv[1] + "/map.parquet", go_on=True)
 print(*sys.modules)
 """
 A_QUESTION = """

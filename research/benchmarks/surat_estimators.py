@@ -117,7 +117,7 @@ def measured(runs: int) -> list[Row]:
                     }
                 )
                 print(json.dumps(rows[-1]), flush=True)
-            whole = stats(DATA, **asked(estimator, length, EPSILONS[-1]), ledger=ledger)
+            whole = stats(DATA, **asked(estimator, length, EPSILONS[-1]), ledger=ledger, no_cap=True)
             places: Any = whole.algorithm.places  # type: ignore[attr-defined]  # of an estimator
             if whole.found("mean").too_few[0] or int(places.length[0]) != rows[-1]["m"]:
                 raise AssertionError(f"a whole run of {estimator} {length} is another one than those measured")

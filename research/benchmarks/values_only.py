@@ -123,6 +123,7 @@ def crowd(people: int) -> None:
             model="values-only",
             ledger=hazemap.Ledger(Path(folder) / "ledger.sqlite"),
             output=f"{folder}/made.parquet",
+            no_cap=True,
         )
         row = {
             "people": people,

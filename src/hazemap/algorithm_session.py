@@ -1,8 +1,12 @@
 """The state of one run: the open query, the budget spent, the answers so far. No I/O.
 
-A session stands between an algorithm and a trust model. It charges the whole budget of the run to an
-account *before* the algorithm can ask anything, divides it exactly among the queries, keeps the transcript,
-and refuses what the budget does not cover or the trust model cannot answer.
+A session stands between an algorithm and a trust model. It charges the budget of the run to an account *before* any
+query can be seen that it pays for, divides it exactly among the queries, keeps the transcript, and refuses what the
+budget does not cover or the trust model cannot answer.
+
+The budget is charged at once, or in two parts (docs/decisions/0023): a `look`, which the first queries may spend, and
+the rest, once the look is over and somebody decides to go on. No query can be seen before the part is paid that covers
+it and all before it, so whoever stops after the look has spent no more than the look.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +38,7 @@ class PayingAccount(Protocol):
     """Who pays: a data set's page in the ledger."""
 
     def charge(self, price: Budget) -> None:
-        """Record the price for good, or raise `CapExceeded` and record nothing."""
+        """Record the price for good, or raise `CapExceeded` and record nothing. Called twice where there is a look."""
 
 
 class Unrecorded:
@@ -57,7 +61,8 @@ class Session(Generic[T]):
     """One run of an algorithm, held by whoever passes its queries on.
 
     `stored` are exchanges of an earlier, interrupted run: they are given to the algorithm again, and
-    `TranscriptMismatch` is raised if it asks anything else than it asked then.
+    `TranscriptMismatch` is raised if it asks anything else than it asked then. `look` is the part of the budget that is
+    charged first; by default all of it is charged at once.
     """
 
     def __init__(
@@ -68,14 +73,18 @@ class Session(Generic[T]):
         account: PayingAccount,
         answers: Callable[[type[Question]], bool],
         stored: Sequence[Exchange] = (),
+        look: Fraction | None = None,
     ) -> None:
         if not isinstance(getattr(algorithm, "disclosure", None), Disclosure):
             raise InputError(
                 f"{type(algorithm).__name__} does not say what it learns, and a statement could not: give it a "
                 "`disclosure`, such as `counted()` of hazemap.algorithm_disclosure"
             )
-        account.charge(budget)
+        self.charged = Fraction(1) if look is None else look
+        account.charge(budget if look is None else budget.part(look))
         self.budget = budget
+        self._account = account
+        self._unpaid: Question | None = None
         self.question: Question | None = None
         self.result: Result[T] | None = None
         self._name = type(algorithm).__name__
@@ -93,6 +102,26 @@ class Session(Generic[T]):
                     "it was made by another method, other parameters or another version"
                 )
             self.receive(exchange.answer)
+
+    @property
+    def looked(self) -> bool:
+        """Whether the look is over: nothing more can be asked, or published, before the rest is paid."""
+        return self.charged < 1 and self.question is None
+
+    @property
+    def following(self) -> Question | None:
+        """The query that the rest would pay: it follows from the answers so far, so whoever sees it learns no more."""
+        return self._unpaid
+
+    def go_on(self) -> None:
+        """Pay the rest, and then show the query that follows the look."""
+        if not self.looked:
+            raise TranscriptMismatch("the rest of a run is paid once, after its look")
+        self._account.charge(self.budget.part(1 - self.charged))
+        self.charged = Fraction(1)
+        question, self._unpaid = self._unpaid, None
+        if question is not None:
+            self._show(question)
 
     @property
     def price(self) -> Budget:
@@ -131,13 +160,20 @@ class Session(Generic[T]):
                 f"{self._name} asks for a {type(question).__name__}, which this trust model cannot answer"
                 + ("; only a curator can, who sees all rows" if question.only_a_curator else "")
             )
-        self._spend(question)  # before anyone can see it
-        self.question = question
+        self._show(question)
 
-    def _spend(self, question: Question) -> None:
+    def _show(self, question: Question) -> None:
+        """Have a query seen if what is charged covers it; else it waits for the rest."""
+        if self._spend(question):  # before anyone can see it
+            self.question = question
+        else:
+            self._unpaid = question
+
+    def _spend(self, question: Question) -> bool:
         """Everybody in its cells pays for a question to all; only its members for one to a cohort.
 
-        Nobody pays for a question about other places or to other people (parallel composition).
+        Nobody pays for a question about other places or to other people (parallel composition). False, and nothing is
+        spent, where the rest of the budget has to be charged first.
         """
         own = self._spent.setdefault(question.cohort, ParallelComposition())
         others = [paid for cohort, paid in self._spent.items() if (cohort is None) != (question.cohort is None)]
@@ -147,7 +183,10 @@ class Session(Generic[T]):
                 f"{self._name} asks for {float(question.share):.6g} of the run's budget, "
                 f"of which {float(1 - spent):.6g} is left"
             )
+        if spent + question.share > self.charged:
+            return False
         own.pay(question.share, question.where)
+        return True
 
 
 def run(algorithm: Algorithm[T], trust: Trust, budget: Budget, account: PayingAccount) -> Result[T]:

@@ -17,6 +17,7 @@
     │   ├── NotOpened           too few people answered: nothing was opened, nothing learned
     │   ├── Unreachable         the other side does not answer, or not now
     │   └── CodecError          JSON or bytes that no version of hazemap wrote
+    ├── Stopped                 a release that looked, and did not go on to spend the rest
     ├── LedgerError             the ledger cannot be read or written
     ├── ScheduleRunning         another process is running this schedule now
     └── StoreError              the server's database cannot be read or written
@@ -34,6 +35,11 @@ class HazemapError(Exception):
     """The root: catch this to catch everything hazemap can say. `exit_code` is the command line's."""
 
     exit_code = 1
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a machine is told of it, beside its type and its message."""
+        return {}
 
 
 class InputError(HazemapError):
@@ -74,6 +80,27 @@ class CapExceeded(BudgetError):
 
 class PeriodPaid(BudgetError):
     """A period of a schedule is paid for once, and was."""
+
+
+class Stopped(HazemapError):
+    """A release that looked at what its first tenth buys, and stopped: the rest is not paid.
+
+    `charge` is that of the look, `statement` what it promises, `why` one of "box", "outside", "nobody" and "few", and
+    `advice` what to do. `hazemap.recover(charge, go_on=True)` pays the rest, and makes the release of the answers that
+    are kept.
+    """
+
+    exit_code = 7
+
+    def __init__(self, message: str, *, charge: int, statement: Any, why: str, advice: str) -> None:
+        super().__init__(message)
+        self.charge, self.statement, self.why, self.advice = charge, statement, why, advice
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Why, what to do, the charge, and its statement as JSON."""
+        said = {"charge": self.charge, "why": self.why, "advice": self.advice}
+        return {**said, "statement": self.statement.to_json()}
 
 
 class ConversationError(HazemapError):

@@ -22,10 +22,11 @@ from hazemap.specs.statistics_spec import StatisticsSpec
 
 
 class Money(TypedDict):
-    """How much a data set may spend in all, said with a release."""
+    """What is said with a release about money: a cap, and whether it is spent on what may tell nothing."""
 
     cap: Number | Budget | None
     no_cap: bool
+    go_on: bool
 
 
 @takes(ReleaseOptions)
@@ -38,6 +39,7 @@ def release(
     stream: Stream | None = None,
     cap: Number | Budget | None = None,
     no_cap: bool = False,
+    go_on: bool = False,
     **asked: Unpack[ReleaseOptions],
 ) -> Release:
     """Publish where the people of a table are, under differential privacy per person.
@@ -60,6 +62,10 @@ def release(
     time gets ε = 3, and a warning that says so, unless there is to be `no_cap`. With `output`, `.parquet` or `.tif`,
     the release is saved there. `stream` is for tests and demos alone: whoever knows it can subtract the noise.
 
+    Most methods begin with a look, which a tenth of the budget pays. Where its noisy answers say that the rest would
+    buy nothing (nobody is on the map, no box is found), `Stopped` is raised and the rest is not paid; `go_on` pays it
+    anyway, and so does `hazemap.recover(charge, go_on=True)` later.
+
     Raises `InputError` for what the caller can mend, `CapExceeded` where the data set may not pay; neither costs
     anything, unless it says so.
 
@@ -72,7 +78,7 @@ def release(
     >>> made.statement.budget, bool(abs(made.total().value - 500) < 200)
     (PureDP(epsilon=Fraction(1, 1)), True)
     """
-    spec, rest = ReleaseSpec.of(source, **asked), Money(cap=cap, no_cap=no_cap)
+    spec, rest = ReleaseSpec.of(source, **asked), Money(cap=cap, no_cap=no_cap, go_on=go_on)
     return run_release(spec, source, ledger=ledger, memory_limit=memory_limit, progress=progress, stream=stream, **rest)
 
 
@@ -86,11 +92,12 @@ def run_release(
     stream: Stream | None = None,
     cap: Number | Budget | None = None,
     no_cap: bool = False,
+    go_on: bool = False,
 ) -> Release:
     """The map that a specification asks for; `source` is the table where the specification does not name its file."""
     first = FirstCap.of(spec.budget, cap, no_cap)
     _warn(warning_about(spec.budget))
-    return cast(Release, execute(spec, source, ledger, memory_limit, progress, stream, cap=first))
+    return cast(Release, execute(spec, source, ledger, memory_limit, progress, stream, cap=first, go_on=go_on))
 
 
 @takes(StatisticsOptions)
@@ -103,6 +110,7 @@ def stats(
     stream: Stream | None = None,
     cap: Number | Budget | None = None,
     no_cap: bool = False,
+    go_on: bool = False,
     **asked: Unpack[StatisticsOptions],
 ) -> Statistics:
     """Publish statistics of a value in every cell and timeslot, under differential privacy per person.
@@ -133,7 +141,7 @@ def stats(
     >>> bool(abs(np.nanmax(mean.value) - 20) < 1), int((~mean.too_few).sum())
     (True, 1)
     """
-    spec, rest = StatisticsSpec.of(source, **asked), Money(cap=cap, no_cap=no_cap)
+    spec, rest = StatisticsSpec.of(source, **asked), Money(cap=cap, no_cap=no_cap, go_on=go_on)
     return run_stats(spec, source, ledger=ledger, memory_limit=memory_limit, progress=progress, stream=stream, **rest)
 
 
@@ -147,11 +155,12 @@ def run_stats(
     stream: Stream | None = None,
     cap: Number | Budget | None = None,
     no_cap: bool = False,
+    go_on: bool = False,
 ) -> Statistics:
     """The statistics that a specification asks for; `source` is the table where it does not name a file."""
     first = FirstCap.of(spec.budget, cap, no_cap)
     _warn(warning_about(spec.budget))
-    return cast(Statistics, execute(spec, source, ledger, memory_limit, progress, stream, cap=first))
+    return cast(Statistics, execute(spec, source, ledger, memory_limit, progress, stream, cap=first, go_on=go_on))
 
 
 def _warn(sentence: str | None) -> None:

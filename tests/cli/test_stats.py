@@ -264,3 +264,30 @@ def test_a_histogram_of_one_place_is_asked_for_and_drawn(made, hazemap, tmp_path
     assert whole.code == 0, whole.err  # its one slot need not be named
     assert len(hazemap("ask", "whole.parquet", *here[1:3], "--histogram", "--json").json["bins"]) == 8
     assert "the value encoding has no bins" in hazemap("ask", "plain.parquet", *here[1:], "--histogram").err
+
+
+def test_what_can_tell_nothing_by_declared_people_costs_nothing_unless_somebody_says_yes(hazemap, home):
+    table = pa.table(
+        {"user": np.arange(50), "lon": np.full(50, 13.4), "lat": np.full(50, 52.5), "speed": np.full(50, 30)}
+    )
+    pq.write_table(table, "few.parquet")
+    order = [
+        "stats",
+        "few.parquet",
+        "--person",
+        "user",
+        "--value",
+        "speed",
+        "--low",
+        "0",
+        "--high",
+        "65",
+        "--cells",
+        "h3:7",
+    ]
+    order += ["--epsilon", "0.1", "--box=13.2,52.4,13.6,52.6", "--people", "50", "-o", "speed.parquet"]
+    for option in ([], ["--json"]):
+        refused = hazemap(*order, *option)
+        assert refused.code == 2 and "Nothing was charged" in refused.out + refused.err and not home.exists()
+    done = hazemap(*order, "--yes")
+    assert done.code == 0 and "a cell needs about" in done.err

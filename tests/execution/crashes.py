@@ -137,15 +137,15 @@ from hazemap.privacy.ledger_account import LedgerAccount
 charge, owed = LedgerAccount.charge, []
 def later(self, price):
     owed.append((self, price))
-    self._charges.append(type("Promised", (), {"id": 1 << 40})())
+    self._charges.append(type("Promised", (), {"id": (1 << 40) + len(owed), "total": None, "price": price})())
 LedgerAccount.charge = later
 save = hazemap.releases.Release.save
 def save_first(release, path):
     save(release, path)
     time.sleep(1)
-    [(account, price)] = owed
-    account._charges.clear()
-    charge(account, price)
+    owed[0][0]._charges.clear()
+    for account, price in owed:
+        charge(account, price)
 hazemap.releases.Release.save = save_first
 """
 """A build that pays when the file is there."""

@@ -62,11 +62,11 @@ def dies(monkeypatch, of: type, method: str, times: int = 1, before: bool = True
     """Have the `times`-th call of a method be the last thing that happens, before or after it."""
     real, calls = getattr(of, method), []
 
-    def watched(self, *arguments):
+    def watched(self, *arguments, **options):
         calls.append(None)
         if len(calls) == times and before:
             raise Killed
-        value = real(self, *arguments)
+        value = real(self, *arguments, **options)
         if len(calls) == times:
             raise Killed
         return value

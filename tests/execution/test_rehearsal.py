@@ -1,5 +1,7 @@
 """What follows from options alone is found out before anything is paid."""
 
+from fractions import Fraction
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -84,7 +86,7 @@ def test_a_method_that_fails_after_its_first_answer_costs_nothing(table, ledger,
     honest = CellStatistics.rounds
 
     def hasty(self, prices):
-        yield Query(next(honest(self, prices)).encoder, "1/2")
+        yield Query(next(honest(self, prices)).encoder, Fraction(1, 2))
         raise InputError("there are too many of them")
 
     monkeypatch.setattr(CellStatistics, "rounds", hasty)

@@ -11,6 +11,7 @@ import pytest
 
 from hazemap.errors import InputError, LedgerError, ScheduleRunning
 from hazemap.execution import scheduled_releases
+from hazemap.execution.crash_recovery import recover
 from hazemap.execution.run import folder_of
 from hazemap.execution.scheduled_releases import run_schedule, schedule_series, schedule_status
 from hazemap.privacy.budget import PureDP
@@ -229,3 +230,25 @@ def test_what_a_run_says_does_not_depend_on_the_rows(order, book, tmp_path):
             each["file"] = each["charge"] = None
         said.append(json.dumps(told))
     assert len(set(said)) == 1
+
+
+def test_empty_periods_stop_after_their_look_and_the_exit_code_says_so(order, book, tmp_path, looks):
+    """Two months have people and the third has none: it pays a tenth, once, and can be continued."""
+    table = rows(2).append_column("weight", pa.array(np.ones(1_500)))
+    pq.write_table(table, tmp_path / "visits.parquet")
+    spec = order({"method": "auto", "cells": "quadtree"}, begins="2025-02-01")
+    done = run_schedule(spec, ledger=book, now="2025-04-01")
+    assert states(done) == ["released", "stopped"] and done.exit_code == 7
+    assert [str(each.charge.price) for each in book.history()] == ["ε = 0.1", "ε = 0.9", "ε = 0.1"]
+    assert str(done.left) == "ε = 98.9" and not (tmp_path / "maps" / "2025-03.parquet").exists()
+    assert "nobody stands out" in json.dumps(done.to_json(), ensure_ascii=False)
+    (tmp_path / "visits.parquet").unlink()
+    for again in (
+        run_schedule(spec, ledger=book, now="2025-04-01"),
+        schedule_status(spec, ledger=book, now="2025-04-01"),
+    ):
+        assert states(again) == ["there", "stopped"] and again.exit_code == 7 and len(book.history()) == 3
+    pq.write_table(table, tmp_path / "visits.parquet")
+    recover(3, ledger=book, go_on=True, same_table=True)
+    done = run_schedule(spec, ledger=book, now="2025-04-01")
+    assert states(done) == ["there", "there"] and done.exit_code == 0 and str(done.left) == "ε = 98"

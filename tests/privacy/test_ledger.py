@@ -4,7 +4,7 @@ import sys
 import tempfile
 import threading
 import unicodedata
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -221,6 +221,29 @@ def test_an_account_that_is_refused_has_no_receipt_and_may_ask_for_less(ledger: 
 def test_an_account_cannot_be_turned_to_another_data_set(ledger: Ledger) -> None:
     with pytest.raises(FrozenInstanceError):
         ledger.account("nyc", "a map", PEOPLE).dataset = "oslo"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("budget", [PureDP("1/7"), ZCDP("0.01"), ApproxDP(1, "1e-6")])
+def test_an_account_pays_in_two_parts_that_make_up_the_whole(ledger: Ledger, budget: Budget) -> None:
+    parts = (budget.part(Fraction(1, 10)), budget.part(Fraction(9, 10)))
+    account = ledger.account("nyc", "a map", PEOPLE, "run", whole=budget)
+    account.charge(parts[0])
+    with pytest.raises(LedgerError, match="has paid for its run"):
+        account.charge(parts[0])
+    with pytest.raises(LedgerError, match="but charge 1 paid"):
+        ledger.released(1, statement(budget=budget), None)
+    account.charge(parts[1])
+    with pytest.raises(LedgerError, match="has paid for its run"):
+        account.charge(parts[1])
+    again = replace(account, paid=account.charges[0])
+    again.charge(parts[0])
+    again.charge(parts[1])
+    assert (again.receipt, again.later, again.latest.total) == (1, (2,), account.latest.total)
+    assert len(ledger.history()) == 2
+    with pytest.raises(LedgerError, match="but charge 1 paid"):
+        ledger.released(1, statement(budget=parts[1]), None)
+    ledger.released(1, statement(budget=budget), "map.parquet", again=account.later)
+    assert [(each.released, each.file) for each in ledger.history()] == [(True, "map.parquet")] * 2
 
 
 def test_a_charge_is_released_with_its_statement_and_file(ledger: Ledger) -> None:

@@ -76,6 +76,28 @@ def paid(
     return f"SELECT * FROM write_charge({', '.join(f'of_{name} => {value}' for name, value in quoted.items())})"
 
 
+@pytest.mark.parametrize("budget", [PureDP("1/7"), ZCDP("0.01"), ApproxDP(1, "1e-6")])
+def test_a_release_in_two_charges_is_noted_where_they_make_up_its_price(budget, team, tmp_path: Path) -> None:
+    team.ledger("olga").cap("nyc", ApproxDP(3, "1e-6"))
+    ann, parts = team.ledger("ann"), (budget.part(Fraction(1, 10)), budget.part(Fraction(9, 10)))
+    account = ann.account("nyc", "a map", PEOPLE, "run1", Occasion("nightly", "2026-03-29", ZCDP(1)), whole=budget)
+    account.charge(parts[0])
+    with pytest.raises(LedgerError, match="but charge 1 paid"):
+        ann.released(1, statement(budget), None)
+    account.charge(parts[1])
+    account = ann.account("nyc", "a map", PEOPLE, "run2", whole=budget)
+    account.charge(parts[0])
+    [first, rest, _] = ann.history()
+    assert (first.charge.price, rest.charge.price, rest.run) == (*parts, "run1:rest")
+    for wrong in (budget.part(Fraction(1, 2)), parts[0], PureDP(1)):
+        with pytest.raises(LedgerError):
+            ann.released(1, statement(wrong), None)
+        with pytest.raises(LedgerError), ann.store.reading() as db:  # by hand
+            db.execute("SELECT note_release(1, ?, NULL)", (json.dumps(statement(wrong).to_json()),))
+    ann.released(1, statement(budget), "map.parquet", again=account.later or (2,))
+    assert [each.file for each in ann.history()] == ["map.parquet", "map.parquet", None]
+
+
 def test_it_keeps_what_the_file_keeps(team, tmp_path: Path) -> None:
     owner, ann = team.ledger("olga"), team.ledger("ann")
     file = Ledger(tmp_path / "ledger.sqlite")
@@ -394,6 +416,11 @@ def test_making_it_again_changes_nothing_that_it_holds(team) -> None:
     team.ledger("ann").charge("nyc", PureDP(1), "a map", PEOPLE)
     with pytest.raises(LedgerError, match="CREATEROLE"):
         set_up(team.url("ann"))
+    team.raw("hazemap", "UPDATE ledger SET version = 1")
+    with pytest.raises(LedgerError, match=r"by an older hazemap: .*`hazemap ledger init`"):
+        team.ledger("ann").datasets()
+    set_up(team.admin)
+    assert len(team.ledger("ann").history()) == 2
     team.raw("hazemap", "UPDATE ledger SET version = 99")
     for late in (
         lambda: set_up(team.admin),

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
@@ -112,7 +112,10 @@ REMOVED = "removed"
 
 @dataclass(frozen=True)
 class ObservedCharge:
-    """A row of the ledger, read from its file: who paid how much, and whether a release is noted for it."""
+    """What the ledger says of a release, read from its file: who paid how much, and whether a release is noted for it.
+
+    One row, or two: the look of a run and its rest, added up.
+    """
 
     dataset: str
     measure: str
@@ -128,8 +131,20 @@ def charges(ledger: Path) -> list[ObservedCharge]:
         tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
         if "charges" not in tables:
             return []
-        rows = db.execute("SELECT dataset, price, state FROM charges ORDER BY id").fetchall()
-    return [ObservedCharge(dataset, *_price(json.loads(price)), state == "released") for dataset, price, state in rows]
+        rows = db.execute("SELECT dataset, price, state, run FROM charges ORDER BY id").fetchall()
+    found = [
+        (run, ObservedCharge(dataset, *_price(json.loads(price)), state == "released"))
+        for dataset, price, state, run in rows
+    ]
+    rests = {run: charge for run, charge in found if str(run).endswith(":rest")}
+    return [_added(charge, rests.get(f"{run}:rest")) for run, charge in found if run not in rests]
+
+
+def _added(look: ObservedCharge, rest: ObservedCharge | None) -> ObservedCharge:
+    """Both charges of a run as one; what is measured otherwise does not add up, and is left out."""
+    if rest is None or (rest.dataset, rest.measure) != (look.dataset, look.measure):
+        return look
+    return replace(look, value=look.value + rest.value, released=look.released and rest.released)
 
 
 def _price(data: Any) -> tuple[str, Fraction]:

@@ -169,6 +169,8 @@ def _once(order: RunOrder, folder: Path, number: int) -> Any:
             dataset=DATASET,
             ledger=book,
             output=folder / f"{number}.parquet",
+            no_cap=order.cap is None,
+            go_on=True,
         )
     except HazemapError as error:
         return f"{type(error).__name__}: {error}".replace(str(folder), "")

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hazemap.cli.console_output import note
+from hazemap.errors import InputError
 
 if TYPE_CHECKING:
     from hazemap.privacy.budget import Budget
     from hazemap.privacy.ledger import Ledger
     from hazemap.privacy.ledger_records import LedgerBalance
     from hazemap.privacy.privacy_unit import Model
+    from hazemap.specs.release_spec import ReleaseSpec
+    from hazemap.specs.statistics_spec import StatisticsSpec
 
 MONEY = "Money"
 
@@ -28,6 +31,40 @@ Cap = Annotated[
     ),
 ]
 NoCap = Annotated[bool, typer.Option("--no-cap", rich_help_panel=MONEY, help="The data set gets no cap.")]
+
+GoOn = Annotated[
+    bool,
+    typer.Option("--continue", rich_help_panel=MONEY, help="Pay the rest whatever the look finds."),
+]
+
+People = Annotated[
+    int | None,
+    typer.Option(
+        "--people",
+        metavar="N",
+        rich_help_panel=MONEY,
+        help="About how many people the table has, if that is public: what can tell nothing is refused.",
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", rich_help_panel=MONEY, help="Pay even if it can tell nothing.")]
+
+
+def foretell(order: "ReleaseSpec | StatisticsSpec", people: int | None, yes: bool, as_json: bool) -> None:
+    """Say what numbers an order can tell, before it is paid.
+
+    `InputError` where so many people, as declared, say beforehand that it can tell nothing, unless somebody said `yes`.
+    """
+    from hazemap.planning.order_forecast import OrderForecast
+
+    if as_json and people is None:
+        return
+    made = OrderForecast.of(order, people)
+    if made is None:
+        return
+    if made.known is not None and not yes:
+        raise InputError(f"{made.known}. Nothing was charged; to pay for it nevertheless, say --yes")
+    if not as_json:
+        note(f"With {order.budget}, {made.sentence}.")
 
 
 def cap_for(

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from hazemap.errors import warnings_told
@@ -69,10 +70,12 @@ def deliver(facts: Mapping[str, Any], as_json: bool, *lines: "RenderableType") -
         out.print(line)
 
 
-def complain(kind: str, message: str, as_json: bool, hint: str = "") -> None:
+def complain(
+    kind: str, message: str, as_json: bool, hint: str = "", facts: Mapping[str, Any] = MappingProxyType({})
+) -> None:
     """An error: one JSON object on stdout, or one red line on stderr."""
     if as_json:
-        sys.stdout.write(json.dumps({"error": {"type": kind, "message": message}}, ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps({"error": {"type": kind, "message": message, **facts}}, ensure_ascii=False) + "\n")
         return
     from rich.text import Text
 

@@ -69,6 +69,8 @@ def demo(
             output=file,
             overwrite=True,
             progress=tell,
+            no_cap=True,
+            go_on=True,
         )
         tell("asking", None)
         write_whole(harbour, json.dumps({"type": "Polygon", "coordinates": [[*HARBOUR, HARBOUR[0]]]}).encode())

@@ -11,6 +11,7 @@ from hazemap.cli.shared_options import AsJson, LedgerPlace, ledger_at
 from hazemap.errors import FileError, InputError
 
 if TYPE_CHECKING:
+    from hazemap.execution.crash_recovery import Recoverable
     from hazemap.privacy.ledger_records import LedgerBalance, ProtectedUnit
 
 app = typer.Typer(
@@ -109,12 +110,15 @@ def history(
 
     book = ledger_at(ledger)
     records, changes = book.history(dataset), book.changes(dataset)
-    running = {each.record.charge.id: each.running for each in recoverable(book)}
+    found = {each.record.charge.id: each for each in recoverable(book)}
+    running = {number: each.running for number, each in found.items()}
     many = any(record.who for record in records)
     table = Table("charge", "when (UTC)", *["by"] * many, "data set", "price", "of", "what for", "file", box=None)
     for record in records:
         charge, by = record.charge, [record.who or ""] * many
-        file = record.file or ("released, in memory" if record.released else _not_there(charge.id, running))
+        file = record.file or (
+            "released, in memory" if record.released else _not_there(charge.id, found.get(charge.id))
+        )
         whose = "not noted" if charge.unit is None else str(charge.unit)
         table.add_row(str(charge.id), charge.time, *by, charge.dataset, str(charge.price), whose, charge.what, file)
     kept = Table("when (UTC)", "data set", "changed", "from", "to", "by", "why", box=None)
@@ -261,8 +265,10 @@ def _shown(status: "LedgerBalance") -> tuple[str, str, str]:
     return cap, str(status.spent), left
 
 
-def _not_there(charge: int, running: dict[int, bool]) -> str:
+def _not_there(charge: int, found: "Recoverable | None") -> str:
     """What is to be said of a charge without a file."""
-    if charge not in running:
+    if found is None:
         return "none, and nothing of it is kept"
-    return "none yet: still running" if running[charge] else f"none yet: hazemap recover {charge}"
+    if found.stopped:
+        return f"none: stopped after its look; hazemap recover {charge} --continue"
+    return "none yet: still running" if found.running else f"none yet: hazemap recover {charge}"

@@ -177,7 +177,7 @@ def main(arguments: Sequence[str], commands: typer.Typer = app, name: str = "haz
         if code == INTERRUPTED:  # typer has caught Ctrl-C
             raise KeyboardInterrupt
     except HazemapError as error:
-        complain(type(error).__name__, str(error), machine)
+        complain(type(error).__name__, str(error), machine, facts=error.facts)
         return error.exit_code
     except typer.TyperException as error:
         usage = error.format_message()

@@ -37,6 +37,9 @@ def recover(
             help="The rows are the same, though nobody sees it: a file was touched, a table is in a database or Spark.",
         ),
     ] = False,
+    go_on: Annotated[
+        bool, typer.Option("--continue", help="Pay the rest of a release that stopped after its look.")
+    ] = False,
     force: Force = False,
     memory: Memory = None,
     ledger: LedgerPlace = None,
@@ -47,6 +50,8 @@ def recover(
     It uses the answers that were kept, at no price, and asks the same table what was not asked yet. Only a question
     that was being answered in the instant of the crash is paid again.
     """
+    if everything and go_on:
+        raise InputError("what is to go on after its look is named: hazemap recover CHARGE --continue")
     if everything and (charge is not None or output is not None):
         raise InputError("give either one charge (and -o if you like) or --all")
     book = ledger_at(ledger)
@@ -59,10 +64,15 @@ def recover(
         "ledger": book,
         "overwrite": force,
         "same_table": same_table,
+        "go_on": go_on,
         "memory_limit": None if memory is None else memory << 20,
     }
     found = recoverable(book) if charge is None else []
-    numbers = [each.record.charge.id for each in found if each.output or each.fault] if charge is None else [charge]
+    numbers = (
+        [each.record.charge.id for each in found if (each.output or each.fault) and not each.stopped]
+        if charge is None
+        else [charge]
+    )
     done, failed = [], []
     for number in numbers:
         try:
@@ -114,6 +124,7 @@ def _facts(each: "Recoverable") -> dict[str, Any]:
         "ended": each.ended,
         "running": each.running,
         "fault": each.fault,
+        "stopped": each.stopped,
     }
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from hazemap.cli.cap_advice import Cap, NoCap, advise_cap, cap_for
+from hazemap.cli.cap_advice import Cap, GoOn, NoCap, People, Yes, advise_cap, cap_for, foretell
 from hazemap.cli.console_output import deliver, note, progress, several
 from hazemap.cli.reading_notes import reading_notes, where_nobody_is
 from hazemap.cli.shared_options import AsJson, LedgerPlace, Memory, ledger_at
@@ -34,6 +34,9 @@ def release(
     memory: Memory = None,
     cap: Cap = None,
     no_cap: NoCap = False,
+    go_on: GoOn = False,
+    people: People = None,
+    yes: Yes = False,
     as_json: AsJson = False,
     **asked: Any,
 ) -> None:
@@ -51,9 +54,10 @@ def release(
         raise InputError("name a file for the map: -o map.parquet")
     book, file = ledger_at(ledger), Path(order.output)
     limit = None if memory is None else memory << 20
+    foretell(order, people, yes, as_json)
     money = cap_for(book, order.dataset, "full", order.budget, cap, no_cap, as_json)
     with progress() as tell:
-        made = run_release(order, ledger=book, memory_limit=limit, progress=tell, **money)
+        made = run_release(order, ledger=book, memory_limit=limit, progress=tell, go_on=go_on, **money)
     status = book.status(made.statement.dataset, "full")
     assert status is not None  # noqa: S101 - it has just paid
     cells = made.maps.cells.size if isinstance(made, TimedRelease) else made.cells.size

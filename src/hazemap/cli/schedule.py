@@ -43,7 +43,8 @@ def run(
     """Release every period that is over and not released yet; finish what is paid for. Run it as often as you like.
 
     Exit codes: 0 nothing is left to do · 3 the newest period is refused, the budget is spent · 6 another process is at
-    it · others as of hazemap release. They depend on the calendar, the ledger and what files declare, and on no row.
+    it · 7 the newest period stopped after its look · others as of hazemap release. They depend on the calendar, the
+    ledger, what files declare, and noisy answers that were paid: never on rows themselves.
     """
     if schema:
         from hazemap.cli.spec_options import print_schema

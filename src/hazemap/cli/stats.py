@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hazemap.cli.cap_advice import Cap, NoCap, advise_cap, cap_for
+from hazemap.cli.cap_advice import Cap, GoOn, NoCap, People, Yes, advise_cap, cap_for, foretell
 from hazemap.cli.console_output import deliver, note, progress, several
 from hazemap.cli.plan import show_plan_of_statistics
 from hazemap.cli.reading_notes import reading_notes, where_nobody_is
@@ -37,6 +37,9 @@ def stats(
     memory: Memory = None,
     cap: Cap = None,
     no_cap: NoCap = False,
+    go_on: GoOn = False,
+    people: People = None,
+    yes: Yes = False,
     as_json: AsJson = False,
     **asked: Any,
 ) -> None:
@@ -63,9 +66,10 @@ def stats(
 
     book, limit = ledger_at(ledger), None if memory is None else memory << 20
     model: Model = "values-only" if order.model == "values-only" else "full"
+    foretell(order, people, yes, as_json)
     money = cap_for(book, order.dataset, model, order.budget, cap, no_cap, as_json)
     with progress() as tell:
-        made = run_stats(order, ledger=book, memory_limit=limit, progress=tell, **money)
+        made = run_stats(order, ledger=book, memory_limit=limit, progress=tell, go_on=go_on, **money)
     status = book.status(made.statement.dataset, model)
     assert status is not None  # noqa: S101 - it has just paid
     left = status.remaining

@@ -11,15 +11,27 @@ from pathlib import Path
 from typing import Any
 
 from hazemap.algorithm_session import Session
+from hazemap.algorithms.first_look import LOOK
 from hazemap.codec import digest
 from hazemap.errors import FileError, HazemapError, InputError, LedgerError, TranscriptMismatch
 from hazemap.execution.journal import Journal, RunningJournal, discard
 from hazemap.execution.output_lock import free_place, only_writer
 from hazemap.execution.release_assembly import Publication
-from hazemap.execution.run import Progress, asked_of, converse, ended, fingerprint, finish, folder_of, opened, replayed
+from hazemap.execution.run import (
+    Progress,
+    asked_of,
+    converse,
+    ended,
+    fingerprint,
+    finish,
+    folder_of,
+    opened,
+    replayed,
+    weigh,
+)
 from hazemap.privacy.budget import PrivacyAmount
 from hazemap.privacy.ledger import Ledger
-from hazemap.privacy.ledger_account import LedgerAccount
+from hazemap.privacy.ledger_account import REST, LedgerAccount
 from hazemap.privacy.ledger_records import Charge, LedgerCharge, Occasion
 from hazemap.privacy.ledger_schedules import asked_again
 from hazemap.privacy.privacy_unit import VALUES_ONLY
@@ -39,6 +51,7 @@ class Recoverable:
     * `output`: where the file was to be, None for a release that was to stay in memory; `source`: the table's file.
     * `answered`: how many answers are kept; `ended`: whether these are all, so that no table is needed.
     * `running`: whether the run is still going on; `fault`: why its journal cannot be read, None where it can.
+    * `stopped`: why it did not go on after its look, None where it did.
     """
 
     record: LedgerCharge
@@ -48,6 +61,7 @@ class Recoverable:
     ended: bool
     running: bool
     fault: str | None = None
+    stopped: str | None = None
 
     @property
     def state(self) -> str:
@@ -56,6 +70,8 @@ class Recoverable:
             return self.fault
         if self.running:
             return "still running"
+        if self.stopped:
+            return f"stopped after a look, {self.stopped}; --continue pays the rest"
         if self.ended:
             return "all answers are kept"
         return f"{self.answered} answers are kept, the rest is asked of {self.source or 'a table in memory'}"
@@ -84,7 +100,8 @@ def _seen(record: LedgerCharge, path: Path) -> Recoverable:
     except RunningJournal:
         journal, running = Journal.seen(path), True
     spec = _publication(journal).spec
-    return Recoverable(record, spec.output, spec.table.source, journal.answered, journal.ended, running)
+    why = None if journal.stopped is None else journal.stopped.found
+    return Recoverable(record, spec.output, spec.table.source, journal.answered, journal.ended, running, stopped=why)
 
 
 def recover(
@@ -98,6 +115,7 @@ def recover(
     memory_limit: int | None = None,
     progress: Progress | None = None,
     occasion: Occasion | None = None,
+    go_on: bool = False,
 ) -> Release | Statistics:
     """The release that a charge paid for and that is not there, after a crash, a full disk or a failed write.
 
@@ -105,6 +123,9 @@ def recover(
     question, the table is opened again: the file that was named, or `source` for one that lay in memory, and for no
     other. A file that was changed since is refused, unless `same_table` says that its rows are the same. The file goes
     to `output`, or where the run would have put it; with `overwrite` it may replace one.
+
+    A run that was cut off in its look pays the rest when it goes on. One that stopped after its look stays so
+    (`Stopped`), unless it is to `go_on`.
 
     A question that was being answered when the process died is paid again, on the same page of the ledger, and for the
     same period of a schedule; `occasion` has a schedule's allowance of today instead of that of then.
@@ -123,7 +144,10 @@ def recover(
     with Journal.reopened(path) as journal:
         publication = _publication(journal)
         paid = record.charge
-        if (paid.dataset, paid.price, paid.unit) != (publication.dataset, publication.spec.budget, publication.unit):
+        whole = publication.spec.budget
+        look = None if paid.price == whole else LOOK
+        price = whole if look is None else whole.part(look)
+        if (paid.dataset, paid.price, paid.unit) != (publication.dataset, price, publication.unit):
             raise FileError(
                 f"the journal {path} is about another charge than {charge}: it was renamed or changed by hand"
             )
@@ -135,21 +159,27 @@ def recover(
         spec = replace(publication.spec, overwrite=overwrite or publication.spec.overwrite)
         chosen = output if output is not None else publication.spec.output
         goal = None if chosen is None else Path(chosen)
-        session = replayed(publication, journal)
+        what, pays_for = journal.head["what"], occasion or record.occasion
+        account = LedgerAccount(
+            book, paid.dataset, what, publication.unit, record.run, pays_for, whole=whole, paid=paid
+        )
+        session = replayed(publication, journal, account, look)
+        rest = any(each.run == f"{record.run}{REST}" for each in book.history(paid.dataset))
         with nullcontext() if goal is None else only_writer(goal):
-            what, pays_for = journal.head["what"], occasion or record.occasion
-            account = LedgerAccount(book, publication.dataset, what, publication.unit, occasion=pays_for)
-            if not journal.totals:
-                journal.paid(replace(paid, total=book.paid_by(paid)))
-            ours = goal is not None and _is_ours(goal, publication, session, journal.totals[-1])
+            for each in account.charges:
+                if each.id not in journal.totals:  # cut off between the charge and this line
+                    journal.paid(replace(each, total=book.paid_by(each)))
+            ours = goal is not None and _is_ours(goal, publication, session, journal.total)
             if goal is not None and not ours:
                 free_place(goal, spec)
-            if session.question is not None:
+            if session.looked:
+                weigh(session, account, publication, journal, go_on or rest)
+            if session.question is not None or session.looked:
                 _go_on(publication, journal, session, account, record, source, same_table, memory_limit, say)
                 if goal is not None:
                     free_place(goal, spec)  # another program may have written it since, without the lock
-            made = publication.made(ended(session), journal.totals[-1])
-            finish(made, account, record.charge.id, tuple(journal.again), goal, say)
+            made = publication.made(ended(session), journal.total)
+            finish(made, account, record.charge.id, (*account.later, *journal.again), goal, say)
         journal.remove()
     return made
 
@@ -157,6 +187,14 @@ def recover(
 def kept(ledger: Ledger, run: str | None) -> bool:
     """Whether the journal of a run is there, so that what it paid for can be recovered."""
     return run is not None and not asked_again(run) and (folder_of(ledger) / f"{run}.journal").exists()
+
+
+def stopped(ledger: Ledger, run: str | None) -> bool:
+    """Whether a run that is kept ended after its look."""
+    try:
+        return kept(ledger, run) and Journal.seen(folder_of(ledger) / f"{run}.journal").stopped is not None
+    except (FileError, FileNotFoundError):
+        return False  # damaged, or finished just now: whoever recovers it says so
 
 
 def sweep(ledger: Ledger) -> None:
@@ -224,7 +262,7 @@ def _go_on(
         again = _paid_again(account, journal, session, charge)
         journal.paid(again)
         journal.asks_again(again.id)
-    converse(session, trust, journal, say)
+    converse(session, trust, account, publication, journal, say, go_on=True)
 
 
 def _see_the_same(source: str, known: str, cut: str) -> None:
@@ -267,7 +305,7 @@ def _record(ledger: Ledger, charge: int) -> LedgerCharge:
             if record.released:
                 raise InputError(f"charge {charge} is released already" + (f", in {record.file}" * bool(record.file)))
             if asked_again(record.run):
-                raise InputError(f"charge {charge} paid for a question of another run: {record.charge.what}")
+                raise InputError(f"charge {charge} paid for a part of another run: {record.charge.what}")
             return record
     raise InputError(f"the ledger {ledger.place} holds no charge {charge}: see `hazemap recover` for what there is")
 
@@ -278,7 +316,7 @@ def _journal(ledger: Ledger, record: LedgerCharge) -> Path | None:
 
 def _is_ours(goal: Path, publication: Publication, session: Session[Any], total: PrivacyAmount) -> bool:
     """Whether a file is what this run made before it was cut off: then it may be made again, byte for byte."""
-    if session.question is not None:
+    if session.question is not None or session.looked:
         return False  # a file is written after the last answer
     try:
         there = (Release if publication.to_json()["kind"] == "map" else Statistics).open(goal)

@@ -17,7 +17,7 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.algorithms.first_look import Stop
 from hazemap.atomic_write import make_folder, sync
 from hazemap.codec import digest
 from hazemap.errors import CodecError, FileError, TranscriptMismatch
@@ -58,7 +59,7 @@ class Journal:
 
     `head` is what the run is about. `stored` are its questions so far; `again` the extra charges of questions that
     were asked once more; `ended` whether the algorithm came to its end. `totals` are what the data set's people had
-    paid in all with each charge of the run.
+    paid in all with each charge of the run; `stopped` why the run did not go on after its look, if it did not.
     """
 
     path: Path
@@ -66,7 +67,8 @@ class Journal:
     stored: list[Stored] = field(default_factory=list)
     again: list[int] = field(default_factory=list)
     ended: bool = False
-    totals: list[PrivacyAmount] = field(default_factory=list)
+    totals: dict[int, PrivacyAmount] = field(default_factory=dict)
+    stopped: Stop | None = None
     _file: FileIO | None = None
     _end: int = 0
 
@@ -146,6 +148,11 @@ class Journal:
         return self._file.fileno()
 
     @property
+    def total(self) -> PrivacyAmount:
+        """What the data set's people had paid in all with the last charge of this run."""
+        return self.totals[max(self.totals)]
+
+    @property
     def open(self) -> str | None:
         """The digest of a question that was asked but of which no answer was kept."""
         return self.stored[-1].question if self.stored and self.stored[-1].answer is None else None
@@ -161,6 +168,12 @@ class Journal:
             line = {"paid": charge.id, "total": amount_to_json(charge.total)}
             self._append(line)
             self._recall(line)
+
+    def stop(self, why: Stop) -> None:
+        """Write down that the run ended after its look, and why."""
+        line = {"stopped": asdict(why)}
+        self._append(line)
+        self._recall(line)
 
     def ask(self, question: Question) -> None:
         """Write down that this is asked now, and take the room that its answer needs, before it is drawn.
@@ -216,7 +229,9 @@ class Journal:
             self.again.append(line["again"])
             self.stored.pop()
         elif "paid" in line:
-            self.totals.append(amount_from_json(line["total"]))
+            self.totals[line["paid"]] = amount_from_json(line["total"])
+        elif "stopped" in line:
+            self.stopped = Stop(**line["stopped"])
         elif "ended" in line:
             self.ended = True
         elif "answers" in line and self.open is not None and line["answers"] == self.answered:

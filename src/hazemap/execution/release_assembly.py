@@ -8,6 +8,7 @@ from typing import Any
 from hazemap import codec
 from hazemap.algorithm_session import Result, Transcript
 from hazemap.algorithms import READABLE, PublicLocationStatistics, PublishedStatistics
+from hazemap.algorithms.first_look import LOOK
 from hazemap.algorithms.plug_ins import plug_in_type
 from hazemap.algorithms.private_bounding_box import MethodOfBox, PrivateBoundingBox
 from hazemap.algorithms.two_stage_statistics import CellMethod, PrivateBoxStatistics
@@ -92,6 +93,10 @@ class Publication:
         else:
             stated = spec.statement(self.dataset, done, circumstances)
         return replace(stated, created=self.created, version=self.version, paid=paid)
+
+    def looked(self, paid: PrivacyAmount | None) -> Statement:
+        """What is promised where a run ended after its look: its answers are all that was learned, at its own price."""
+        return replace(self.statement(None, paid), budget=self.spec.budget.part(LOOK))
 
     def made(self, done: Result[Any], paid: PrivacyAmount | None) -> Release | Statistics:
         """What is published; `paid` is what the data set's people have paid in all, with this."""

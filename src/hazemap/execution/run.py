@@ -12,18 +12,20 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from hazemap import __version__
-from hazemap.algorithm_session import Result, Session, Unrecorded
+from hazemap.algorithm_session import Result, Session
+from hazemap.algorithms.first_look import LOOK, judged
 from hazemap.engines.duckdb import EngineTable
-from hazemap.errors import FileError, HazemapError, HazemapWarning, InputError, LedgerError
+from hazemap.errors import FileError, HazemapError, HazemapWarning, InputError, LedgerError, Stopped
 from hazemap.execution.journal import Journal, check
 from hazemap.execution.output_lock import free_place, only_writer
 from hazemap.execution.rehearsal import rehearsed
 from hazemap.execution.release_assembly import Publication
-from hazemap.noisy_queries import Algorithm
+from hazemap.noisy_queries import Algorithm, Question
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.duplicate_tables import Fingerprints
 from hazemap.privacy.first_cap import FirstCap
@@ -64,10 +66,12 @@ def execute(
     stream: Stream | None,
     occasion: Occasion | None = None,
     cap: FirstCap | None = None,
+    go_on: bool = False,
 ) -> Release | Statistics:
     """Make what a specification asks for, and put it where it says; `occasion` is the period of a schedule.
 
-    A data set that has no cap gets this one with the charge.
+    A data set that has no cap gets this one with the charge. A method that begins with a look pays that apart, and may
+    end in `Stopped`, unless it is told to `go_on`.
     """
     say: Progress = progress or (lambda _what, _part: None)
     if isinstance(ledger, str | Path):
@@ -85,7 +89,7 @@ def execute(
         table, lookalikes = opened(spec, source, key, memory_limit, say, new=True), Fingerprints(book)
         table.watch(lookalikes.key())
         whose, run = _whose(table, spec, model), uuid.uuid4().hex
-        account = book.account(spec.dataset, _what(spec, goal), whose, run, occasion, cap)
+        account = book.account(spec.dataset, _what(spec, goal), whose, run, occasion, cap, spec.budget)
         foreseen = account.check(spec.budget)  # now that it is known by which column people are told apart
         noise = stream or Stream.from_os()
         algorithm, trust = asked_of(spec, only, table, noise)
@@ -102,16 +106,18 @@ def execute(
             Journal.begun(folder_of(book), str(account.run), head) as journal,
             _told_what_stands(account, spec.budget, journal),
         ):
-            session = Session(algorithm, trust.prices(spec.budget), spec.budget, account, trust.answers)
+            prices, look = trust.prices(spec.budget), look_of(questions[0])
+            session = Session(algorithm, prices, spec.budget, account, trust.answers, look=look)
             lookalikes.remember(account.dataset, table.fingerprint)
             journal.paid(account.latest)
-            made = publication.made(converse(session, trust, journal, say), account.latest.total)
+            done = converse(session, trust, account, publication, journal, say, go_on)
+            made = publication.made(done, account.latest.total)
             if isinstance(made, Release) and made.caution:
                 # before the journal goes: where warnings are errors, a release in memory can still be recovered
                 warnings.warn(made.caution, HazemapWarning, stacklevel=4)
             if goal is not None:
                 free_place(goal, spec)  # another program may have written it since, without the lock
-            finish(made, account, account.receipt, (), goal, say)
+            finish(made, account, account.receipt, account.later, goal, say)
             journal.remove()
     return made
 
@@ -134,8 +140,60 @@ def asked_of(
     return asked, Curator(counting, stream)
 
 
-def converse(session: Session[Any], trust: Curator, journal: Journal, say: Progress) -> Result[Any]:
-    """Ask until the algorithm is done; every answer is in the journal before the algorithm sees it."""
+def look_of(first: Question) -> Fraction | None:
+    """The part of the budget that a run pays first: that of a look, if its first question costs no more than that."""
+    return LOOK if first.share <= LOOK else None
+
+
+def converse(
+    session: Session[Any],
+    trust: Curator,
+    account: LedgerAccount,
+    publication: Publication,
+    journal: Journal,
+    say: Progress,
+    go_on: bool,
+) -> Result[Any]:
+    """Ask until the algorithm is done, or the look is over and not worth the rest; raises `Stopped` then.
+
+    The rest is paid before any question that it pays for is asked.
+    """
+    ask_all(session, trust, journal, say)
+    if session.looked:
+        weigh(session, account, publication, journal, go_on)
+        session.go_on()
+        journal.paid(account.latest)
+        ask_all(session, trust, journal, say)
+    journal.end()
+    return ended(session)
+
+
+def weigh(
+    session: Session[Any], account: LedgerAccount, publication: Publication, journal: Journal, go_on: bool
+) -> None:
+    """Raise `Stopped` where the answers of the look say that the rest would buy nothing: they decide, and no row."""
+    if go_on:
+        return
+    prices = Curator(None).prices(publication.spec.budget)  # type: ignore[arg-type]  # they need no table
+    stop = journal.stopped or judged(publication.algorithm, session.transcript, session.following, prices)
+    if stop is None:
+        return
+    if journal.stopped is None:
+        journal.stop(stop)
+    budget, charge, total = publication.spec.budget, account.latest, journal.total
+    raise Stopped(
+        f"{stop}. The data set {account.dataset!r} has paid {charge.price} for this look (charge {charge.id}), which "
+        f"stands; the other {budget.part(1 - session.charged)} of {budget} was not paid, and there is no file. "
+        f"`hazemap recover {charge.id} --continue` pays it, whatever comes of it, and uses these answers again",
+        charge=charge.id,
+        statement=publication.looked(total),
+        why=stop.why,
+        advice=stop.advice,
+    )
+
+
+def ask_all(session: Session[Any], trust: Curator, journal: Journal, say: Progress) -> None:
+    """Ask what is paid for; every answer is in the journal before the algorithm sees it."""
     number = len(session.transcript)
     while session.question:
         number += 1
@@ -145,17 +203,17 @@ def converse(session: Session[Any], trust: Curator, journal: Journal, say: Progr
         answer = trust.answer(session.question, session.price)
         journal.answer(answer)
         session.receive(answer)
-    journal.end()
-    return ended(session)
 
 
-def replayed(publication: Publication, journal: Journal) -> Session[Any]:
-    """A run as far as its journal goes; it asks what was not answered, and pays nothing."""
+def replayed(publication: Publication, journal: Journal, account: LedgerAccount, look: Fraction | None) -> Session[Any]:
+    """A run as far as its journal goes; it asks what was not answered. What was paid is not paid again."""
     algorithm: Algorithm[Any] = publication.algorithm
     trust = Curator(None)  # type: ignore[arg-type]  # prices need no table
     budget = publication.spec.budget
-    session = Session(algorithm, trust.prices(budget), budget, Unrecorded(), trust.answers)
+    session = Session(algorithm, trust.prices(budget), budget, account, trust.answers, look=look)
     for stored in journal.stored:
+        if session.looked:
+            session.go_on()
         if session.question is None:
             raise LedgerError(f"the journal {journal.path} goes on after its method has ended: it was changed by hand")
         answer = check(stored, session.question)
@@ -166,8 +224,8 @@ def replayed(publication: Publication, journal: Journal) -> Session[Any]:
 
 
 def ended(session: Session[Any]) -> Result[Any]:
-    """The result of a session that asks nothing more."""
-    if session.result is None:
+    """The result of a session that asks nothing more, and has paid for all of it."""
+    if session.result is None or session.looked:
         raise LedgerError("a run ended without a result, so nothing must be published")
     return session.result
 
@@ -213,6 +271,8 @@ def _told_what_stands(account: LedgerAccount, price: Budget, journal: Journal) -
     """Have an error after the charge say what was paid, and how to get what it bought."""
     try:
         yield
+    except Stopped:
+        raise
     except (HazemapError, OSError, MemoryError) as error:
         if account.receipt is None:
             if isinstance(error, HazemapError) and not isinstance(error, LedgerError):
@@ -230,8 +290,9 @@ def _told_what_stands(account: LedgerAccount, price: Budget, journal: Journal) -
 def _stands(account: LedgerAccount, price: Budget) -> str:
     if account.receipt is None:
         return f"The data set {account.dataset!r} has paid nothing for this"
+    paid = price if account.later else account.latest.price
     return (
-        f"The data set {account.dataset!r} has paid {price} for this (charge {account.receipt}), and the charge "
+        f"The data set {account.dataset!r} has paid {paid} for this (charge {account.receipt}), and the charge "
         f"stands; what was answered is kept: `hazemap recover {account.receipt}` makes the file of it (see `hazemap "
         f"ledger history {account.dataset}`)"
     )

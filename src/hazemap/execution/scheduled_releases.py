@@ -22,8 +22,9 @@ from hazemap.errors import (
     LedgerError,
     PeriodPaid,
     ScheduleRunning,
+    Stopped,
 )
-from hazemap.execution.crash_recovery import kept, recover, sweep
+from hazemap.execution.crash_recovery import kept, recover, stopped, sweep
 from hazemap.execution.output_lock import BeingWritten, only_writer
 from hazemap.execution.run import Progress, execute, folder_of
 from hazemap.privacy.budget import Budget, Number, PrivacyAmount
@@ -39,9 +40,10 @@ from hazemap.specs.schedule_spec import ScheduleSpec
 from hazemap.temporal.calendar_periods import Period, utc_text
 from hazemap.temporal.time_slots import moment
 
-State = Literal["released", "recovered", "there", "due", "unfinished", "lost", "missed", "refused", "failed"]
+State = Literal["released", "recovered", "there", "due", "unfinished", "lost", "missed", "refused", "stopped", "failed"]
 """`released` and `recovered` just now; `there` before. `due` will be released, and `unfinished`, which is paid for, be
-recovered; of one that is `lost` nothing is kept. `missed` is skipped; `refused` has no room; `failed` has an error."""
+recovered; of one that is `lost` nothing is kept. `missed` is skipped; `refused` has no room; one that `stopped` has
+paid for its look alone; `failed` has an error."""
 
 
 @dataclass(frozen=True)
@@ -80,15 +82,15 @@ class ScheduleStatus:
 
     @property
     def exit_code(self) -> int:
-        """That of the first period that failed; else 3 where the newest is refused, 1 where it is lost, and else 0.
+        """That of the first period that failed; else that of the newest: refused 3, stopped 7, lost 1, and else 0.
 
-        Older periods that are refused or lost stay so, and tell nobody anything new every night.
+        Older periods that are refused, stopped or lost stay so, and tell nobody anything new every night.
         """
         for each in self.periods:
             if each.state == "failed" and each.error is not None:
                 return each.error.exit_code
         newest = self.periods[-1].state if self.periods else "there"
-        return {"refused": BudgetError.exit_code, "lost": 1}.get(newest, 0)
+        return {"refused": BudgetError.exit_code, "stopped": Stopped.exit_code, "lost": 1}.get(newest, 0)
 
     def to_json(self) -> dict[str, Any]:
         """For machines: periods that are there, or were skipped, are only counted."""
@@ -159,6 +161,8 @@ def _known(book: Ledger, period: Period, paid: PaidPeriod | None) -> PeriodState
     if paid is None:
         return PeriodState(period, "due")
     state: State = "there" if paid.released else "unfinished" if kept(book, paid.run) else "lost"
+    if state == "unfinished" and stopped(book, paid.run):
+        state = "stopped"
     return PeriodState(period, state, paid.charge, paid.file)
 
 
@@ -191,7 +195,7 @@ def _attempt(
     except PeriodPaid:
         state = "there"  # another machine with this ledger was faster
     except HazemapError as error:
-        state = "refused" if isinstance(error, CapExceeded) else "failed"
+        state = "refused" if isinstance(error, CapExceeded) else "stopped" if isinstance(error, Stopped) else "failed"
         return PeriodState(period, state, _charged(spec, book, period), None, None, error)
     [paid] = [one for one in book.periods(spec.name) if one.occasion.period == period.name and not one.again]
     return PeriodState(period, state, paid.charge, paid.file, None if prior is None else str(prior))

@@ -11,6 +11,7 @@ A part of a budget is a `share` of it, a rational between 0 and 1.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_DOWN, Decimal, localcontext
 from fractions import Fraction
@@ -135,6 +136,23 @@ class ApproxDP:
 
 
 Budget = PureDP | ZCDP | ApproxDP
+
+
+def make_up(parts: Iterable[Budget], whole: Budget) -> bool:
+    """Whether these parts of a budget are exactly all of it: ε's add up under pure ε, ρ's otherwise.
+
+    >>> make_up([PureDP(1).part(Fraction(1, 10)), PureDP("0.9")], PureDP(1))
+    True
+    """
+    each = list(parts)
+    if isinstance(whole, PureDP):
+        return all(isinstance(part, PureDP) for part in each) and (
+            sum((part.epsilon for part in each if isinstance(part, PureDP)), Fraction(0)) == whole.epsilon
+        )
+    return (
+        not any(isinstance(part, PureDP) for part in each)
+        and sum((part.rho for part in each), Fraction(0)) == whole.rho
+    )
 
 
 @dataclass(frozen=True)

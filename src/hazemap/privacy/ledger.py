@@ -25,9 +25,9 @@ from pathlib import Path
 
 from hazemap.errors import HazemapWarning, InputError, LedgerError
 from hazemap.postgresql_url import checked_url, is_url
-from hazemap.privacy.budget import Budget, PrivacyAmount, PureDP
+from hazemap.privacy.budget import Budget, PrivacyAmount, PureDP, make_up
 from hazemap.privacy.first_cap import FirstCap
-from hazemap.privacy.ledger_account import Foreseen, LedgerAccount
+from hazemap.privacy.ledger_account import REST, Foreseen, LedgerAccount
 from hazemap.privacy.ledger_balance import (
     check_room,
     page_status,
@@ -194,9 +194,10 @@ class Ledger:
         run: str | None = None,
         occasion: Occasion | None = None,
         cap: FirstCap | None = None,
+        whole: Budget | None = None,
     ) -> LedgerAccount:
-        """Who pays for one run, and whose privacy."""
-        return LedgerAccount(self, _name(dataset), _one_line(what), unit, run, occasion, cap)
+        """Who pays for one run, and whose privacy; for a `whole` in two parts, if need be."""
+        return LedgerAccount(self, _name(dataset), _one_line(what), unit, run, occasion, cap, whole)
 
     def released(self, charge_id: int, statement: Statement, file: str | None, again: Sequence[int] = ()) -> None:
         """Note what a charge was spent on, once `file` is in its place; `again` paid for questions asked once more."""
@@ -204,16 +205,20 @@ class Ledger:
         place = None if file is None else _encodable(file)
 
         def note(db: LedgerWrites) -> None:
-            found = db.execute("SELECT dataset, price, state, unit FROM charges WHERE id = ?", (charge_id,)).fetchone()
+            asked = "SELECT dataset, price, state, unit, run FROM charges WHERE id = ?"
+            found = db.execute(asked, (charge_id,)).fetchone()
             if found is None:
                 raise LedgerError(f"the ledger {self.place} holds no charge {charge_id}: charge before releasing")
-            dataset, price, state, unit = found
+            dataset, price, state, unit, run = found
             if state != "charged":
                 raise LedgerError(f"charge {charge_id} is released already: another release needs another charge")
-            if (data_set_name(statement.dataset), statement.budget) != (dataset, read_budget(price)):
+            rest = db.execute("SELECT price FROM charges WHERE run = ?", (f"{run}{REST}",)).fetchall() if run else []
+            parts = [read_budget(text) for text in (price, *(text for (text,) in rest))]
+            whole = make_up(parts, statement.budget) if rest else statement.budget == parts[0]
+            if data_set_name(statement.dataset) != dataset or not whole:
                 raise LedgerError(
                     f"the statement names {statement.budget} of {statement.dataset!r}, "
-                    f"but charge {charge_id} paid {read_budget(price)} of {dataset!r}"
+                    f"but charge {charge_id} paid {' and '.join(map(str, parts))} of {dataset!r}"
                 )
             paid, said = read_unit(unit), statement.circumstances.unit
             if None not in (paid, said) and said != paid:
@@ -335,8 +340,7 @@ class Ledger:
 
 def _room(db: LedgerReads, name: str, price: Budget, model: Model, cap: FirstCap | None) -> bool:
     """Raise `CapExceeded` where there is no room for a price; whether the page gets this cap with it."""
-    page = None if cap is None else cap.on(db, name, model)
-    check_room(db, name, price, model, page)
+    check_room(db, name, price, model, page := None if cap is None else cap.on(db, name, model))
     return page is not None
 
 

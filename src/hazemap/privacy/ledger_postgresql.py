@@ -22,7 +22,7 @@ from hazemap.privacy.privacy_unit import VALUES_ONLY, Model
 
 T = TypeVar("T")
 
-VERSION = 1
+VERSION = 2
 SCHEMA = "hazemap_ledger"
 GROUPS = ("steward", "owner", "auditor")
 
@@ -224,6 +224,11 @@ class TeamLedger:
         [version] = db.execute("SELECT version FROM hazemap_ledger.ledger").fetchone() or [0]
         if version > VERSION:
             raise LedgerError(f"the ledger {self.url} was written by a newer hazemap: upgrade hazemap to use it")
+        if 0 < version < VERSION:
+            raise LedgerError(
+                f"the ledger {self.url} was made by an older hazemap: have who administers the database bring it up to "
+                "date, with `hazemap ledger init`; nothing in it changes"
+            )
         if version < 1:
             raise LedgerError(f"the ledger {self.url} is damaged: {RESTORE}")
 

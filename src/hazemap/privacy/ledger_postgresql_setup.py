@@ -90,7 +90,8 @@ def _made(db: object) -> TeamGroups:
         script = script.replace(f"{{{group}}}", f'"{role}"')
     execute(script)
     execute(
-        "INSERT INTO ledger (version, identity, created) VALUES (%s, %s, utc()) ON CONFLICT DO NOTHING",
+        "INSERT INTO ledger (version, identity, created) VALUES (%s, %s, utc()) "
+        "ON CONFLICT (one) DO UPDATE SET version = excluded.version",
         (VERSION, secrets.token_hex(16)),
     )
     execute("RESET ROLE")

@@ -296,6 +296,29 @@ BEGIN
             of_period, of_allowance);
 END $$;
 
+-- Whether a charge, with the rest of its run if that was paid apart, is exactly what a statement says.
+CREATE OR REPLACE FUNCTION paid_for(of_run TEXT, of_price TEXT, of_rho TEXT, of_budget JSONB) RETURNS BOOLEAN
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, hazemap_ledger, pg_temp AS $$
+DECLARE
+    rest RECORD;
+    total NUMERIC[];
+BEGIN
+    SELECT price, rho INTO rest FROM charges WHERE run = of_run || ':rest';
+    IF NOT FOUND THEN
+        RETURN of_budget = of_price::JSONB;
+    END IF;
+    IF of_budget ->> 'kind' = 'PureDP' THEN
+        IF of_price::JSONB ->> 'kind' <> 'PureDP' OR rest.price::JSONB ->> 'kind' <> 'PureDP' THEN
+            RETURN FALSE;
+        END IF;
+        total := added(rational(of_price::JSONB ->> 'epsilon'), rational(rest.price::JSONB ->> 'epsilon'));
+        RETURN at_most(total, rational(of_budget ->> 'epsilon')) AND at_most(rational(of_budget ->> 'epsilon'), total);
+    END IF;
+    total := added(rational(of_rho), rational(rest.rho));
+    PERFORM checked_budget(of_budget::TEXT, total[1]::TEXT || '/' || total[2]::TEXT);
+    RETURN TRUE;
+END $$;
+
 -- Whoever paid says what for, once.
 CREATE OR REPLACE FUNCTION note_release(of_charge BIGINT, of_statement TEXT, of_file TEXT) RETURNS VOID
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, hazemap_ledger, pg_temp AS $$
@@ -303,7 +326,7 @@ BEGIN
     PERFORM need_serialisable();
     UPDATE charges SET state = 'released', statement = of_statement, file = of_file
     WHERE id = of_charge AND state = 'charged' AND who = session_user AND length(of_statement) <= 1000000
-        AND of_statement::JSONB -> 'budget' = price::JSONB;
+        AND paid_for(run, price, rho, of_statement::JSONB -> 'budget');
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'HZ002',
             MESSAGE = 'what a charge was spent on is noted once, by who paid it, with the statement of the release';

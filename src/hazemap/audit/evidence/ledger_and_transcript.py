@@ -28,11 +28,14 @@ def of_ledger(outcome: RunOutcome) -> Iterator[Test]:
     files = [seen for seen in outcome.observations if not seen.error]
     wanted = setting.budget
     measure, value = ("ρ", wanted.rho) if isinstance(wanted, ZCDP) else ("ε", wanted.epsilon)
-    measure += "δ" if isinstance(wanted, ApproxDP) else ""
+    prices = {measure: value}
+    if isinstance(wanted, ApproxDP):
+        prices = {"εδ": value, "ρ": wanted.rho}  # at once, or in the two parts of its ρ
     paid = [
-        charge for charge in outcome.charges
-        if charge.dataset == DATASET and charge.measure == measure and charge.value >= value
-    ]  # fmt: skip
+        charge
+        for charge in outcome.charges
+        if charge.dataset == DATASET and charge.measure in prices and charge.value >= prices[charge.measure]
+    ]
     runs = len(outcome.observations)
     yield Fact(
         "no file without its charge", about, len(paid) < len(files), runs, f"{len(files)} files, {len(paid)} charges"
