@@ -108,6 +108,18 @@ def test_every_number_between_two_middle_values_is_a_median_and_in_the_interval(
     assert found.low[0] <= 0.2 * SIZES[-1] and found.high[0] >= 0.7 * SIZES[-1]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_quantiles_of_higher_ranks_are_never_lower(kind):
+    rng = np.random.default_rng(9)
+    stddevs = (8.0, 30.0)
+    tree = BinTree(SIZES, stddevs, (10.0, 2), 3.0)
+    noise = [noisy(rng, "Laplace", stddev, 1000, size) for size, stddev in zip(SIZES, stddevs, strict=True)]
+    counters, people = counted(values(kind, 400)) + np.concatenate(noise, axis=1), 400 + rng.laplace(0, 7, 1000)
+    found = [tree.quantiles(counters, people, rank, 0.95) for rank in (0.05, 0.1, 0.25, 0.5, 0.6, 0.9)]
+    for lower, higher in pairwise(found):
+        assert all((getattr(lower, name) <= getattr(higher, name)).all() for name in ("value", "low", "high"))
+
+
 def test_a_second_level_only_narrows_what_the_first_one_says():
     rng = np.random.default_rng(6)
     y = values("exponential", 3000)

@@ -33,7 +33,7 @@ DECLARED: dict[str, Any] = {"low": 0, "high": 10, "cells": "h3:7", "max_cells_pe
 VARIANTS: dict[str, dict[str, Any]] = {
     "": {**DECLARED, "variance": True},
     "values-only": {**DECLARED, "variance": True, "model": "values-only"},
-    "quantiles": {**DECLARED, "quantiles": (0.5, 0.9), "bins": 16},
+    "quantiles": {**DECLARED, "quantiles": (0.5, 0.9), "bins": 32},
     "bounds": {"bounds": "private", "cells": "h3:7", "max_cells_per_person": 1, "quantiles": (0.5,), "bins": 8},
     "select": {**DECLARED, "cells": "h3:8", "select": True},
     "slots": {**DECLARED, "cells": "h3:6", "slots": "hour-of-day", "time": "time", "max_cells_per_person": 3},

@@ -30,7 +30,7 @@ class Values:
     >>> from hazemap.temporal.time_slots import Always
     >>> from hazemap.values.value_encoding import ValueEncoding
     >>> from hazemap.spatial.quadtree import Quadtree
-    >>> value_encoding = ValueEncoding(0, 65, degree=2, bins=16)
+    >>> value_encoding = ValueEncoding(0, 65, degree=2, branchings=(16,))
     >>> tree = CellTimeSlots(Leaves.at_level(Quadtree.world(depth=3), 3), Always(), value_encoding)
     >>> values = Values(tree, OwnMeans(4, scale=value_encoding.scale))
     >>> values.size == 64 * 19, values.sensitivity.l1 == 4 * 2 * 2**20, values.sensitivity.l2_squared == 4 * 2 * 2**40

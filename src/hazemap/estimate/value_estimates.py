@@ -246,7 +246,7 @@ class KnownPeople:
     >>> asked = KnownCountValues(one, rule, people, np.array([100]), most=1, squares=1)
     >>> found = KnownPeople.of(asked, Answer(np.array([25 << 20]), np.array([2.0**20]), kurtosis=0.0))
     >>> found.means().value, found.means().low.round(2), found.people
-    (array([15.]), array([13.82]), array([120.]))
+    (array([15.]), array([13.79]), array([120.]))
     """
 
     asked: KnownCountValues

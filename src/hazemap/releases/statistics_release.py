@@ -53,7 +53,7 @@ class Statistics(BaseRelease, contents=StatisticsContents):
     ... )
     >>> made = Statistics(Measurements(tree, np.array([[800.0, 400.0]]), 10.0, 3.0), "speed", (), statement, None, ())
     >>> print(made.ask(tree.cells.tree.names(tree.cells.cells)[0])[0])
-    mean of root at always: 20.00 ± 0.37 (95 % interval 19.22 … 20.77)
+    mean of root at always: 20.00 ± 0.37 (95 % interval 19.19 … 20.80), of people's own means, each once
     """
 
     measurements: Measurements | KnownPeople | PublishedValues
