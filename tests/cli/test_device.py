@@ -65,9 +65,12 @@ def rows(tmp_path):
     return "visits.parquet"
 
 
+KEPT = {"added": 3, "rows": 2, "older": 1, "days": 30}
+
+
 def test_rows_are_kept_and_the_old_ones_are_gone(hazemap, rows):
     done = hazemap("device", "add", rows, "--keep", "30", "--json")
-    assert (done.code, done.json) == (0, {"added": 3, "rows": 2, "older": 1, "unread_times": 0, "days": 30})
+    assert (done.code, done.json) == (0, {**KEPT, "undated": 0, "unread_times": 0})
     assert "3 rows read, 5 kept now, each for 365 days" in hazemap("device", "add", rows).out
     status = hazemap("device", "status", "--json").json
     assert (status["rows"], status["server"], status["spent"], status["campaigns"]) == (5, None, "0", {})
@@ -80,6 +83,8 @@ def test_rows_of_which_nobody_knows_how_old_they_are_are_not_kept_and_that_is_sa
         done = hazemap("device", "add", "unix.csv", "--keep", "30", *also)
         assert "24 rows read, 0 kept now, each for 30 days; 24 were older than that and are gone" in done.out
         assert ("of 24 the time cannot be read" in done.out) == (not also)
+    (tmp_path / "undated.csv").write_text("lon,lat\n13.4,52.5\n")
+    assert "1 say nothing of when, so they count as of now" in hazemap("device", "add", "undated.csv").out
 
 
 def test_a_new_device_has_nothing_on_its_log(hazemap, rows):

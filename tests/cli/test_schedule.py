@@ -54,6 +54,8 @@ def test_cron_sees_one_line_of_json_and_0_once_all_is_done_however_often_it_asks
     assert len(page.json["releases"]) == 2 and "<table>" in (tmp_path / "series.html").read_text()
     told = hazemap("schedule", "series", order)
     assert "2021: " in told.out and "p ≤" in told.out and "2 releases." in told.out
+    last = hazemap("schedule", "run", order, "--now", "2023-01-02")
+    assert "2022" in last.out and "Times were read as ISO 8601" in last.err
 
 
 def test_status_changes_nothing_and_a_spent_budget_is_3(order, hazemap, home, tmp_path):

@@ -3,7 +3,7 @@
 import pickle
 import random
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -186,6 +186,17 @@ def valued(rows: int) -> pa.Table:
     return pa.table({"user": memory.person, **memory.columns, "time": times, "speed": speed})
 
 
+def written(table: pa.Table) -> pa.Table:
+    """The same with its times as texts of several offsets, and one among them that is no time of anybody's."""
+    texts = []
+    for i, time in enumerate(table["time"].to_pylist()):
+        ahead = timedelta(hours=i % 3)
+        texts.append(f"{time + ahead:%Y%m%dT%H%M%S} +{i % 3:02}:00" if i % 2 else f"{time:%Y-%m-%d %H:%M:%S.%f}")
+    odd = table.slice(0, 1).set_column(table.schema.get_field_index("time"), "time", pa.array(["2024-05-01 12:00 BST"]))
+    table = table.set_column(table.schema.get_field_index("time"), "time", pa.array(texts))
+    return pa.concat_tables([odd, table])
+
+
 def districts() -> Districts:
     edges = [(13.0, 52.3, 13.3, 52.7), (13.3, 52.3, 13.8, 52.5), (13.3, 52.5, 13.8, 52.7)]
     shapes = [shapely.box(*edge) for edge in edges]
@@ -208,7 +219,7 @@ def check_values(table: pa.Table, frame: object) -> None:
 
 def test_values_times_and_districts_are_those_of_the_other_engine():
     table = valued(3_000)
-    check_values(table, Cluster.of(table))
+    check_values(table, Cluster.of(written(table)))
     here, there = (open_table(each, key=1) for each in (table, Cluster.of(table)))
     for rule in SOME:
         assert same(here.votes(districts(), rule), there.votes(districts(), rule))

@@ -367,6 +367,17 @@ def test_a_text_is_the_same_time_in_every_source_whatever_stands_beside_it(tmp_p
     assert people(source) == len(texts)
 
 
+def test_one_column_may_have_several_roles(tmp_path):
+    """Where nobody but the feed looks at it, too."""
+    rows = pa.table({"lon": [13.3] * 3, "lat": [52.5] * 3, "when": ["2024-06-01", "2024-06-02", "2024-06-02"]})
+    csv.write_csv(rows, tmp_path / "rows.csv")
+    parquet.write_table(rows, tmp_path / "rows.parquet")
+    frame = rows.to_pandas().astype({"when": object})
+    for source in (rows, frame, tmp_path / "rows.csv", tmp_path / "rows.parquet"):
+        assert people(source, person="when", time="when", since="2024-06-02") == 1
+        assert people(source, person="when", time="when", timed=True) == 2
+
+
 def test_numbers_are_times_only_in_the_unit_that_is_declared(tmp_path):
     numbers = pa.table({"user": [1, 2, 3], "lon": [13.3] * 3, "lat": [52.5] * 3, "ts": [1717236000, 1717236001, 2**62]})
     csv.write_csv(numbers, tmp_path / "rows.csv")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.engines.test_spark import check_values, districts, valued
+from tests.engines.test_spark import check_values, districts, valued, written
 from tests.tables.people import DEEP, HEXAGONS, QUADTREE, arrow, crowd, same
 
 from hazemap.engines import spark
@@ -70,7 +70,8 @@ def test_votes_are_those_of_memory(cluster):
 
 def test_values_times_and_names_are_those_of_the_other_engine(cluster):
     table = valued(3_000)
-    check_values(table, cluster.createDataFrame(table))
+    for each in (table, written(table)):
+        check_values(table, cluster.createDataFrame(each))
     names = [None if i % 9 == 0 else f"ann {i % 40}" for i in range(3_000)]
     named = table.set_column(0, "user", pa.array(names))
     here, there = (open_table(each, key=2) for each in (named, cluster.createDataFrame(named)))

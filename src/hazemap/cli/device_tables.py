@@ -26,7 +26,9 @@ def keep_places(file: "EncryptedStore", source: str, device: int | None, days: i
     from hazemap.device.row_store import Rows, expire
     from hazemap.device.rows_per_person import own
 
+    began = now()
     places = own(source, **columns)
+    undated = int(((places.time >= began) & (places.time <= now())).sum())
     rows = Rows(file, _one(file, device))
     before = len(rows)
     rows.add(places, days)
@@ -37,7 +39,10 @@ def keep_places(file: "EncryptedStore", source: str, device: int | None, days: i
     unread = int(np.isnan(places.time).sum())
     if unread:
         also += f"; of {unread:,} the time cannot be read, so nobody knows how old they are: {TIMES}"
-    facts = {"added": len(places), "rows": kept, "older": old, "unread_times": unread, "days": days}
+    if undated:
+        also += f"; {undated:,} say nothing of when, so they count as of now (--time COLUMN)"
+    facts = {"added": len(places), "rows": kept, "older": old, "days": days}
+    facts |= {"undated": undated, "unread_times": unread}
     return facts, f"{len(places):,} rows read, {kept:,} kept now, each for {days:,} days{also}"
 
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hazemap.cli.cap_advice import Cap, NoCap
-from hazemap.cli.console_output import deliver, progress
+from hazemap.cli.console_output import deliver, note, progress
+from hazemap.cli.reading_notes import reading_notes
 from hazemap.cli.shared_options import AsJson, LedgerPlace, Memory, ledger_at
 from hazemap.errors import FileError, InputError
 
@@ -58,6 +59,9 @@ def run(
     with progress() as tell:
         done = run_schedule(_spec(file), progress=tell, **how)
     _told(done, as_json)
+    new = [each.period for each in done.periods if each.state == "released"]
+    for line in () if as_json or not new else reading_notes(done.spec.of(new[-1])):
+        note(line)
     if done.exit_code:
         raise typer.Exit(done.exit_code)
     return None

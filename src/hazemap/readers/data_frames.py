@@ -165,7 +165,7 @@ class PandasFeed:
         """Arrow record batches of these columns."""
         import pyarrow
 
-        table = pyarrow.table({column: self._column(column) for column in columns})
+        table = pyarrow.Table.from_arrays([self._column(column) for column in columns], names=list(columns))
         yield from table.to_batches(max_chunksize=BATCH)
 
     def _column(self, name: str) -> Any:

@@ -130,7 +130,7 @@ def reads_csv(source: str) -> bool:
     """Whether a table is of CSV files, by names alone."""
     if lies_elsewhere(source):
         return _kind(source) == "CSV"
-    with suppress(FileError):
+    with suppress(FileError, OSError):
         return all(_kind(file) == "CSV" for file in files_of(source))
     return False
 

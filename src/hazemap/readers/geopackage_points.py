@@ -33,7 +33,7 @@ class VectorLayer:
         """Arrow record batches of these columns. Memory is O(1): GDAL reads ahead by one batch."""
         import pyarrow
 
-        others = [name for name in columns if name != self.geometry]
+        others = [name for name in dict.fromkeys(columns) if name != self.geometry]
         with vector_files.open_layer(self.file, self.layer, others, self.geometry in columns) as (about, _, rows):
             names = {about["geometry_name"] or "wkb_geometry": self.geometry}
             for batch in rows:
