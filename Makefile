@@ -70,7 +70,7 @@ LOOPS := $(addprefix tests/,algorithms/published/test_chop_user.py algorithms/te
 test: .venv/test  ## The fast tests and the doctests
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal --doctest-modules tests src research/compare
 
-test-slow: .venv/test .venv/spark system studio  ## Laws on more examples, statistics, processes, large tables
+test-slow: .venv/test .venv/spark .venv-lowest/ready .venv-newest/ready system studio  ## Laws on more examples, statistics, processes, large tables
 	HAZEMAP_THOROUGH=1 $(BIN)/python -m pytest -m "not slow" -n 2 tests/laws
 	HAZEMAP_THOROUGH=1 $(BIN)/python -m pytest -m slow -n 2 --dist worksteal tests
 
@@ -136,7 +136,7 @@ constraints: .venv/test  ## Pin anew what is installed by name
 	  --no-emit-find-links --no-emit-trusted-host --no-emit-options --output-file constraints/python.txt pyproject.toml
 
 clean:
-	rm -rf man dist studio/*/node_modules studio/*/dist $(PAGE) $(TAB) $(LICENCES) src/hazemap/studio/app .venv .mutants demo demo-federated demo-recipes demo-two-servers demo-studio demo-browser comparison docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf man dist studio/*/node_modules studio/*/dist $(PAGE) $(TAB) $(LICENCES) src/hazemap/studio/app .venv .venv-lowest .venv-newest .mutants demo demo-federated demo-recipes demo-two-servers demo-studio demo-browser comparison docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv || { apt-get update -qq && apt-get install -qq -y python3-venv && $(PYTHON) -m venv .venv; }
@@ -158,6 +158,9 @@ clean:
 	-$(BIN)/python -m pytest -q -m "not slow" $(LOOPS) >/dev/null  # and those that only tests share, once and not by each worker
 	-$(BIN)/python -m pytest -q --collect-only tests >/dev/null  # and the tests themselves
 	touch $@
+
+.venv-%/ready: pyproject.toml distribution/dependency_ends.py  # 1.5 GB each; without PyPI their tests skip and say so
+	$(PYTHON) distribution/dependency_ends.py $* .venv-$* || echo "the $* versions could not be installed"
 
 .venv/spark: .venv/test  # 400 MB of Spark, and Java; without Java (and without root) its tests skip and say so
 	$(PIP_INSTALL) --editable ".[spark]"

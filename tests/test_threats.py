@@ -35,6 +35,7 @@ def missing(page):
     [
         ("threats.md", 30),
         ("threats-servers.md", 20),
+        ("threats-shuffler.md", 20),
         ("threats-devices.md", 40),
         ("threats-studio.md", 20),
         ("threats-tab.md", 12),

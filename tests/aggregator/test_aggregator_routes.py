@@ -3,6 +3,7 @@
 import asyncio
 import json
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import httpx
 import numpy as np
@@ -26,6 +27,7 @@ from hazemap.protocols.dap.versions import DAP_09
 from hazemap.protocols.vdaf.poplar1 import Poplar1
 from hazemap.protocols.vdaf.poplar1_parameter import Poplar1Parameter
 from hazemap.service.access_tokens import kept
+from hazemap.service.http_limits import HttpLimits
 
 from .two_servers import PRECISION, TwoServers
 
@@ -108,6 +110,59 @@ def test_devices_upload_and_a_collector_collects_over_http():
             late = client.report(1, two.now, two.random.randbytes(client.randomness_bytes))
             reply = await net.post(net.leader, reports(task_id), UploadRequest((late,)))
             assert UploadErrors.from_bytes(reply.content).statuses[0].error is ReportError.REPORT_REPLAYED
+
+    asyncio.run(story())
+
+
+def test_what_is_no_report_is_refused_by_its_head_or_its_lengths_and_never_stored():
+    """40 uploads of 60 MB that never ended took 2.4 GB, and a report of 30 MB was stored."""
+    read = []
+
+    async def parts():
+        read.append(True)
+        yield bytes(1_000)
+
+    async def story():
+        async with served() as net:
+            client, task_id = await net.client(), net.two.task.id
+            kind = {"Content-Type": UploadRequest.media_type(), "Content-Length": "60000000"}
+            reply = await net.leader.post(reports(task_id), content=parts(), headers=kind)
+            assert (reply.status_code, reply.headers["content-type"], read) == (413, PROBLEM, [])
+            good = client.report(1, net.two.now, net.two.random.randbytes(client.randomness_bytes))
+            long = replace(good, helper_share=replace(good.helper_share, payload=bytes(500_000)))
+            reply = await net.post(net.leader, reports(task_id), UploadRequest((long, good)))
+            assert [each.error for each in UploadErrors.from_bytes(reply.content).statuses] == [
+                ReportError.INVALID_MESSAGE
+            ]
+            assert net.two.leader.store.read("SELECT count(*) FROM reports") == [(1,)]
+
+    asyncio.run(story())
+
+
+def test_an_address_stores_so_many_reports_a_minute_and_others_go_on():
+    """160,000 that were made up were stored in 47 seconds."""
+
+    async def story():
+        async with served() as net:
+            two, (client, task_id) = net.two, (await net.client(), net.two.task.id)
+            tasks = {task_id: ServedTask(two.leader.service, kept(COLLECTORS))}
+            routes = AggregatorRoutes(
+                two.leader.store, net.keys["leader"], tasks, lambda: two.now, limits=HttpLimits(uploads=20)
+            )
+            application = routes.application("/")
+            codes = []
+            for address in ("192.0.2.1", "192.0.2.2"):
+                transport = httpx.ASGITransport(application, client=(address, 1))
+                async with httpx.AsyncClient(transport=transport, base_url="https://leader.example/") as line:
+                    for _ in range(3):
+                        made = [
+                            client.report(1, two.now, two.random.randbytes(client.randomness_bytes)) for _ in range(16)
+                        ]
+                        reply = await net.post(line, reports(task_id), UploadRequest(tuple(made)))
+                        codes.append(reply.status_code)
+                    assert int(reply.headers["retry-after"]) > 0
+            assert codes == [200, 200, 429] * 2
+            assert two.leader.store.read("SELECT count(*) FROM reports") == [(64,)]
 
     asyncio.run(story())
 

@@ -256,6 +256,16 @@ def test_codes_that_are_guessed_in_parallel_are_cut_off(tmp_path):
     assert set(found) == {403, 429} and found.count(403) <= 20
 
 
+def test_a_code_that_is_right_is_taken_however_many_wrong_ones_came_from_its_address(tmp_path):
+    async def play(town):
+        [code] = await codes(town, 1)
+        wrong = [await FakeDevice(13.3, 52.5).enrol(town.http, "00000-00000-00000-00000") for _ in range(4)]
+        return [each.status_code for each in (*wrong, await FakeDevice(13.3, 52.5).enrol(town.http, code))]
+
+    found = played(tmp_path, play, admission=CODES, limits=HttpLimits.here(guesses=2))
+    assert found == [403, 403, 429, 429, 201]
+
+
 @pytest.mark.slow
 def test_nobody_is_seated_twice_by_enrolling_again_in_the_middle_of_a_sum(tmp_path):
     async def play(town):

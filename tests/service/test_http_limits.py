@@ -4,7 +4,8 @@ import asyncio
 import socket
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from random import Random
 
 import pytest
 import uvicorn
@@ -18,8 +19,27 @@ LIMITS = HttpLimits(connections=12, per_address=6)
 HEAD = b"POST /v1/enrol HTTP/1.1\r\nHost: maps\r\n"
 
 
+class Working:
+    """Requests that a server is at work on, and whether it may be done."""
+
+    def __init__(self):
+        self.number, self.done = 0, threading.Event()
+
+
+WORKING = Working()
+
+
 async def application(scope, receive, send):
-    """Reads a body, and answers with the client's address, or with a lot."""
+    """Reads a body, and answers with the client's address, or with a lot; or refuses it by its head."""
+    if scope["path"] == "/refused":
+        await send({"type": "http.response.start", "status": 413, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body", "body": b""})
+        return
+    if scope["path"] == "/known":
+        scope["hazemap.known"] = True
+    if scope["path"] == "/working":
+        WORKING.number += 1
+        await asyncio.to_thread(WORKING.done.wait)
     while (await receive()).get("more_body"):
         pass
     content = bytes(8 << 20) if scope["path"] == "/large" else scope["client"][0].encode()
@@ -31,12 +51,14 @@ async def application(scope, receive, send):
 @contextmanager
 def serving(limits=LIMITS, proxies=()):
     metrics = Metrics()
+    protocol = limited(limits, metrics, proxies)
+    metrics.every = protocol.every
     config = uvicorn.Config(
         application,
         port=0,
         log_config=None,
         lifespan="off",
-        http=limited(limits, metrics, proxies),
+        http=protocol,
         proxy_headers=bool(proxies),
         forwarded_allow_ips=list(proxies),
         timeout_keep_alive=60,
@@ -93,6 +115,17 @@ def answer(line):
     return found
 
 
+def send(line, content):
+    """Send it, as far as the server takes it."""
+    with suppress(ConnectionError):
+        line.sendall(content)
+
+
+def held_by(metrics):
+    """Bytes of bodies that a server has in memory."""
+    return metrics.every.held
+
+
 def said(port, *parts):
     with connected(port) as line:
         try:
@@ -119,6 +152,8 @@ GET = b"GET / HTTP/1.1\r\nHost: maps\r\nConnection: close\r\n\r\n"
         ([HEAD + b"Transfer-Encoding: chunked\r\n\r\n1;" + b"e" * 9_000], b"411", "length"),
         ([b"\x16\x03\x01 this is TLS\r\n\r\n"], b"400", "malformed"),
         ([HEAD + b"Content-Length: -1\r\n\r\n"], b"400", "malformed"),
+        ([b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n"], b"400", "host"),
+        ([b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"], b"400", "host"),
     ],
     ids=lambda given: given if isinstance(given, str) else "",
 )
@@ -152,6 +187,7 @@ def test_a_flood_of_headers_costs_no_memory(roomy):
     """300 MB of them were taken, and the process had grown by as much."""
     port, metrics = roomy
     before = metrics.received
+    assert said(port, b"GET / HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200"), "without Host, as of old"
     said(port, HEAD, *[b"x: " + b"a" * 1_000_000 + b"\r\n"] * 30)
     assert metrics.received - before < 3_000_000
 
@@ -178,24 +214,110 @@ def test_whoever_does_not_read_an_answer_is_left():
         awaited(lambda: metrics.rejected["answer_seconds"] == 1)
 
 
-def test_half_open_connections_are_few_from_one_address_and_few_in_all():
-    slow = HttpLimits(head_seconds=3_600, connections=12, per_address=6)
+def test_half_open_connections_are_few_and_keep_nobody_out():
+    """12 that sent nothing, or announced 64 MB and sent a byte, had kept everybody out: for hours, by their length."""
+    large = HEAD + b"Content-Length: 60000000\r\n\r\n1"
+    slow = HttpLimits(head_seconds=3_600, body_seconds=3_600, connections=12, per_address=6)
     with serving(slow) as (port, metrics):
-        held = [connected(port) for _ in range(6)]
-        awaited(lambda: metrics.connections == 6)
-        assert answer(connected(port))[9:12] == b"503"
-        other = connected(port, "127.0.0.2")
-        other.sendall(GET)
-        assert answer(other).startswith(b"HTTP/1.1 200"), "another address is served"
-        awaited(lambda: metrics.connections == 6)
-        held += [connected(port, "127.0.0.2") for _ in range(6)]
+        held = [connected(port, address) for address in ("127.0.0.1", "127.0.0.2") for _ in range(6)]
+        for line in held[::2]:
+            line.sendall(large)
         awaited(lambda: metrics.connections == 12)
-        assert answer(connected(port, "127.0.0.3"))[9:12] == b"503"
-        assert dict(metrics.rejected) == {"connections_per_address": 1, "connections": 1}
-        for line in held:
+        for address in ("127.0.0.1", "127.0.0.3", "127.0.0.3"):
+            with connected(port, address) as other:
+                other.sendall(GET)
+                assert answer(other).startswith(b"HTTP/1.1 200"), address
+        assert metrics.connections <= 12
+        assert answer(held[0])[9:12] == b"503", "the one that waited longest, where most wait"
+        more = [connected(port, "127.0.0.2") for _ in range(20)]
+        awaited(lambda: metrics.connections <= 12)
+        held[7].settimeout(0.01)
+        assert said(port, GET).startswith(b"HTTP/1.1 200")
+        for line in (*held, *more):
             line.close()
         awaited(lambda: metrics.connections == 0)
-        assert said(port, GET).startswith(b"HTTP/1.1 200")
+
+
+def test_where_everybody_answers_nobody_ends_for_others():
+    """The server is at work for all of them: whoever comes then is turned away."""
+    with serving(HttpLimits(connections=3)) as (port, metrics):
+        busy = [connected(port, f"127.0.0.{at + 1}") for at in range(3)]
+        for line in busy:
+            line.sendall(GET.replace(b" / ", b" /working "))
+        awaited(lambda: WORKING.number == 3)
+        assert said(port, GET)[9:12] == b"503"
+        WORKING.done.set()
+        assert [answer(line)[9:12] for line in busy] == [b"200"] * 3
+        assert metrics.rejected["connections"] == 1
+
+
+def test_bodies_take_room_as_they_come_and_whoever_sends_most_makes_room_for_others():
+    """91 that announced 2.9 MB each and sent 13 KB had taken all of it, behind a proxy."""
+    with serving(HttpLimits(room=1_000_000, body_seconds=3_600)) as (port, metrics):
+        one = HEAD + b"Content-Length: 60000000\r\n\r\n"
+        announced = [connected(port, "127.0.0.2") for _ in range(40)]
+        for line in announced:
+            line.sendall(one + bytes(100))
+        whole = HEAD + b"Connection: close\r\nContent-Length: 200000\r\n\r\n"
+        assert said(port, whole, bytes(200_000)).startswith(b"HTTP/1.1 200"), "what is announced takes no room"
+        large = [connected(port, "127.0.0.2") for _ in range(10)]
+        for line in large:
+            line.sendall(one)
+            send(line, bytes(300_000))
+            assert said(port, whole, bytes(200_000)).startswith(b"HTTP/1.1 200")
+        assert metrics.rejected["room"] >= 5
+        assert held_by(metrics) <= 1_000_000 + (256 << 10)
+        for line in (*announced, *large):
+            line.close()
+        awaited(lambda: metrics.connections == 0)
+        assert held_by(metrics) == 0
+
+
+def test_whoever_has_shown_a_good_token_makes_room_last():
+    with serving(HttpLimits(room=1_000_000, body_seconds=3_600)) as (port, metrics):
+        body = b"Content-Length: 600000\r\nConnection: close\r\n\r\n"
+        known = connected(port)
+        known.sendall(HEAD.replace(b"/v1/enrol", b"/known") + body)
+        send(known, bytes(500_000))
+        others = [connected(port, f"127.0.0.{at + 2}") for at in range(9)]
+        for line in others:
+            send(line, HEAD + body + bytes(300_000))
+        awaited(lambda: metrics.rejected["room"] >= 1)
+        send(known, bytes(100_000))
+        assert answer(known).startswith(b"HTTP/1.1 200")
+        for line in others:
+            line.close()
+
+
+def test_a_body_goes_on_as_long_as_enough_of_it_comes():
+    """A test that is kept waiting itself may be too slow: then it tries again."""
+
+    def sent(port):
+        with connected(port) as line:
+            send(line, HEAD + b"Connection: close\r\nContent-Length: 12000\r\n\r\n")
+            for _ in range(12):  # for three times as long as it is given at once
+                send(line, bytes(1_000))
+                time.sleep(0.03)
+            return answer(line).startswith(b"HTTP/1.1 200")
+
+    with serving(HttpLimits(body_seconds=0.12, body_rate=2_000)) as (port, _):
+        awaited(lambda: sent(port))
+
+
+def test_an_answer_to_the_head_is_read_though_a_body_goes_on_coming_and_then_the_connection_ends(monkeypatch):
+    monkeypatch.setattr("hazemap.service.http_limits.UNREAD", 0.1)
+    with serving(HttpLimits(body_seconds=3_600)) as (port, metrics), connected(port) as line:
+        line.sendall(HEAD.replace(b"/v1/enrol", b"/refused") + b"Content-Length: 60000000\r\n\r\n" + bytes(100_000))
+        found = line.recv(4_096)
+        assert found.startswith(b"HTTP/1.1 413")
+        send(line, bytes(1_000_000))
+        awaited(lambda: metrics.connections == 0, 60)
+        assert held_by(metrics) == 0
+    with serving() as (port, metrics), connected(port) as line:
+        line.sendall(HEAD.replace(b"/v1/enrol", b"/refused") + b"Content-Length: 5\r\n\r\n")
+        assert line.recv(4_096).startswith(b"HTTP/1.1 413")
+        line.sendall(b"12345" + GET)
+        assert answer(line).startswith(b"HTTP/1.1 200"), "where the rest comes at once it goes on"
 
 
 def test_connections_that_idle_make_room_for_new_ones():
@@ -249,3 +371,28 @@ def test_addresses_of_one_house_count_as_one():
 def test_limits_that_let_nobody_in_are_refused(change):
     with pytest.raises(InputError, match="above 0"):
         HttpLimits(**change)
+
+
+@pytest.mark.parametrize("seed", [7])
+def test_nothing_is_left_of_connections_whatever_they_sent_and_wherever_they_ended(seed):
+    """Requests in pieces, one behind the other, cut off, refused by their heads, and ended for others."""
+    luck = Random(seed)
+    whole = HEAD + b"Content-Length: 9000\r\n\r\n" + bytes(9_000)
+    kinds = [KEEP, whole, whole.replace(b"/v1/enrol", b"/refused"), whole.replace(b"/v1/enrol", b"/known"), b"\r\n?"]
+    with serving(HttpLimits(room=40_000, connections=12, per_address=5)) as (port, metrics):
+        lines = []
+        for _ in range(60):
+            line = connected(port, f"127.0.0.{luck.randrange(1, 9)}")
+            sent = b"".join(luck.choices(kinds, [4, 4, 2, 2, 1], k=luck.randrange(1, 7)))
+            sent = sent[: luck.randrange(len(sent) + 1)]
+            cuts = sorted(luck.randrange(len(sent) + 1) for _ in range(3))
+            for start, end in zip([0, *cuts], [*cuts, len(sent)], strict=True):
+                send(line, sent[start:end])
+            lines.append(line)
+            if luck.random() < 0.5:
+                lines.pop(luck.randrange(len(lines))).close()
+        for line in lines:
+            line.close()
+        awaited(lambda: metrics.connections == 0)
+        every = metrics.every
+        assert (every.held, every._idle, every._waiting, dict(every._from)) == (0, {}, {}, {})

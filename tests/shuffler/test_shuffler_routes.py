@@ -10,13 +10,11 @@ import httpx
 import pytest
 
 from hazemap.errors import InputError, NotOpened, Refused, Unreachable
-from hazemap.protocols.shuffle.submission import submission_bytes
 from hazemap.service.access_tokens import kept
 from hazemap.service.databases import Sqlite
 from hazemap.service.http_limits import HttpLimits
 from hazemap.shuffler import shuffler_process
 from hazemap.shuffler.analyser_client import AnalyserClient
-from hazemap.shuffler.body_room import BodyRoom
 from hazemap.shuffler.shuffler_metrics import ShufflerMetrics
 from hazemap.shuffler.shuffler_routes import ShufflerRoutes
 
@@ -39,7 +37,6 @@ class Served:
             lambda: self.now,
             operator=kept("the operator's token"),
         )
-        self.room = routes._room
         line = httpx.ASGITransport(routes.application())
         self.people = httpx.AsyncClient(transport=line, base_url="https://shuffler.example")
         self.analyser = AnalyserClient(self.people, TOKEN)
@@ -212,51 +209,6 @@ def test_where_there_is_no_operator_nobody_reads_numbers():
                 assert reply.status_code == 401
 
     run(work)
-
-
-def test_what_people_send_fills_no_memory_however_many_send_slowly():
-    """Sixty who sent all but one byte of 8 MB each had taken 460 MB; one address alone could take 8 GB."""
-
-    async def work(server):
-        await server.analyser.announce(TERMS)
-        size = submission_bytes(TERMS)
-        server.room.most = 4 * size
-        may_end = asyncio.Event()
-
-        async def slow(person):
-            async def parts():
-                yield request_of(person)[:-1]
-                await may_end.wait()
-                yield request_of(person)[-1:]
-
-            return await server.people.post(f"{PLACE}/messages", content=parts())
-
-        begun = [asyncio.create_task(slow(person)) for person in ("ann", "ben", "cem", "dora")]
-        async with asyncio.timeout(600):
-            while server.room.under_way < 4 * size:
-                await asyncio.sleep(0)
-        turned_away = await server.send("eve")
-        assert (turned_away.status_code, turned_away.headers["retry-after"]) == (503, "10")
-        may_end.set()
-        assert {reply.status_code for reply in await asyncio.gather(*begun)} == {204}
-        assert server.room.under_way == 0
-        assert (await server.send("eve")).status_code == 204
-
-    run(work)
-
-
-def test_one_address_has_a_part_of_the_room_and_gives_it_back():
-    room = BodyRoom(100, shares=4)
-    with room.taken("one", 20), pytest.raises(Unreachable), room.taken("one", 6):
-        pytest.fail("one address has more than its part")
-    everybody = room.taken("two", 25), room.taken("three", 25), room.taken("one", 25)
-    with everybody[0], everybody[1], everybody[2], pytest.raises(Unreachable), room.taken("four", 26):
-        pytest.fail("all have more than there is")
-    with pytest.raises(ValueError, match="lost"), room.taken("one", 25):
-        raise ValueError("lost")
-    with room.taken("one", 1_000):  # one alone is let in, however long it is
-        assert room.under_way == 1_000
-    assert room.under_way == 0
 
 
 def test_a_shuffler_begins_by_a_clock_that_is_weeks_ahead_and_forgets_nothing(tmp_path):

@@ -161,7 +161,14 @@ class _Running:
         if self._shelf is not None:
             token = token_file(self._process.folder / TOKEN_FILE)
             more.append(provisioning_route(base, token, self._shelf, self._begin))
-        routes = AggregatorRoutes(self._store, self._keys, self._served, metrics=metrics, operator=operator)
+        routes = AggregatorRoutes(
+            self._store,
+            self._keys,
+            self._served,
+            metrics=metrics,
+            operator=operator,
+            limits=self._process.address.limits(self._process.limits),
+        )
         application: Any = routes.application(base, self._alive, more)
         origins = checked_origins(self._process.page_origins)
         return PageAccess(application, base, origins) if origins else application

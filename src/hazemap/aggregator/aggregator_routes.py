@@ -3,14 +3,12 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import wraps
-from hmac import compare_digest
 from typing import Final
 
 from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -18,7 +16,7 @@ from hazemap.aggregator.aggregator_metrics import AggregatorMetrics
 from hazemap.aggregator.helper_service import HelperService
 from hazemap.aggregator.hpke_key_ring import HpkeKeyStore
 from hazemap.aggregator.leader_service import LeaderService
-from hazemap.errors import CodecError, HazemapError, StoreError
+from hazemap.errors import CodecError, StoreError
 from hazemap.protocols.dap.aggregation_messages import (
     AggregationJobContinueReq,
     AggregationJobInitReq,
@@ -37,8 +35,10 @@ from hazemap.protocols.dap.problem_types import DapProblem, ProblemDocument, Pro
 from hazemap.protocols.dap.resource_paths import id_text, read_id
 from hazemap.protocols.dap.upload_messages import UploadErrors, UploadRequest
 from hazemap.protocols.dap.upload_messages_09 import HPKE_CONFIG_LIST, Report09
-from hazemap.service.access_tokens import kept
+from hazemap.service.http_limits import BODY, HttpLimits
 from hazemap.service.prometheus_text import CONTENT_TYPE
+from hazemap.service.rate_limit import RateLimit
+from hazemap.service.route_guard import Endpoint, TooOften, authorize, body_of, code_of, headers_of, place_from, safe
 from hazemap.service.store import Store
 
 log = logging.getLogger("hazemap.aggregator")
@@ -47,8 +47,6 @@ CACHED: Final = 86_400
 """Seconds for which clients may keep the HPKE configurations: far less than a key is good for when it has expired."""
 AGAIN: Final = 1
 """Seconds after which a collector asks again."""
-
-Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class ServedTask:
@@ -69,9 +67,11 @@ class AggregatorRoutes:
         clock: Callable[[], float] = time.time,
         metrics: AggregatorMetrics | None = None,
         operator: bytes = b"",
+        limits: HttpLimits | None = None,
     ) -> None:
         self._store, self._keys, self._tasks, self._clock = store, keys, tasks, clock
         self._metrics, self._operator = metrics or AggregatorMetrics(), operator
+        self._uploads = RateLimit((limits or HttpLimits.here()).uploads)
 
     def application(
         self, base: str, alive: Callable[[], AsyncIterator[None]] | None = None, more: Sequence[Route] = ()
@@ -102,7 +102,7 @@ class AggregatorRoutes:
             routes=[
                 *more,
                 *(
-                    Route(prefix + path, self._counted(path, safe(endpoint)), methods=[method])
+                    Route(prefix + path, self._counted(path, safe(endpoint, failed)), methods=[method])
                     for path, endpoint, method in routes
                 ),
             ],
@@ -124,7 +124,7 @@ class AggregatorRoutes:
         return answered
 
     async def _numbers(self, request: Request) -> Response:
-        authorize(request, self._operator)
+        authorize(request.scope, self._operator)
         services = {task_id: served.service for task_id, served in self._tasks.items()}
         ages = {task_id: each.ages for task_id, each in services.items() if isinstance(each, LeaderService)}
         text = await asyncio.to_thread(self._metrics.text, self._store, ages)
@@ -140,8 +140,9 @@ class AggregatorRoutes:
 
     async def _upload(self, request: Request) -> Response:
         leader = self._leader(request)
-        body = await _body(request, UploadRequest)
-        now = self.now()
+        self._count(request, 0)
+        body, now = await _body(request, UploadRequest, leader.sizes.longest_upload), self.now()
+        self._count(request, max(1, len(body) // leader.sizes.least))
         answer, writes = await asyncio.to_thread(leader.upload, body, self._keys.ring(), now)
         await self._store.write(*writes)
         leader.listener()
@@ -151,11 +152,18 @@ class AggregatorRoutes:
         leader = self._leader(request)
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != Report09.media_type():
             raise leader.task.problem(ProblemType.INVALID_MESSAGE, f"a report is sent as {Report09.media_type()}")
-        body, now = await request.body(), self.now()
+        self._count(request, 1)
+        body, now = await body_of(request, leader.sizes.longest_upload), self.now()
         writes = await asyncio.to_thread(leader.upload_09, body, self._keys.ring(), now)
         await self._store.write(*writes)
         leader.listener()
         return Response(status_code=201)
+
+    def _count(self, request: Request, reports: int) -> None:
+        """Count reports that are uploaded; `TooOften` where an address has had its share, before a body is read too."""
+        wait = self._uploads.taken(place_from(request.scope), reports)
+        if wait is not None:
+            raise TooOften("too many reports come from this address: try again later", wait)
 
     async def _init_job(self, request: Request) -> Response:
         helper = self._helper(request)
@@ -210,14 +218,14 @@ class AggregatorRoutes:
         if not isinstance(served.service, LeaderService):
             raise served.service.task.problem(ProblemType.UNRECOGNIZED_TASK, "this aggregator is the task's helper")
         if private:
-            authorize(request, served.accepted)
+            authorize(request.scope, served.accepted)
         return served.service
 
     def _helper(self, request: Request) -> HelperService:
         served = self._served(request)
         if not isinstance(served.service, HelperService):
             raise served.service.task.problem(ProblemType.UNRECOGNIZED_TASK, "this aggregator is the task's leader")
-        authorize(request, served.accepted)
+        authorize(request.scope, served.accepted)
         return served.service
 
     def _served(self, request: Request) -> ServedTask:
@@ -231,59 +239,32 @@ class AggregatorRoutes:
         return served
 
 
-class Unauthorized(HazemapError):
-    """A request without the token that it needs."""
-
-
-def safe(endpoint: Endpoint) -> Endpoint:
-    """An endpoint whose errors are problem documents."""
-
-    @wraps(endpoint)
-    async def answered(request: Request) -> Response:
-        try:
-            return await endpoint(request)
-        except ClientDisconnect:
-            return Response(status_code=400)
-        except Exception as error:
-            return _failed(error)
-
-    return answered
-
-
-def _failed(error: Exception) -> Response:
+def failed(request: Request, error: Exception) -> Response:
+    """The answer to an error: a problem document."""
     if isinstance(error, DapProblem):
         return problem_response(error.document())
     if isinstance(error, CodecError):
         return problem_response(DapProblem(ProblemType.INVALID_MESSAGE, str(error)).document())
-    if isinstance(error, Unauthorized):
-        response = problem_response(ProblemDocument("about:blank", 401, str(error)))
-        response.headers["WWW-Authenticate"] = "Bearer"
-        return response
+    code, words = code_of(error), str(error)
     if isinstance(error, StoreError):
         log.warning("a request was not answered: %s", error)
-        return problem_response(ProblemDocument("about:blank", 503, "try again later"))
-    log.error("a request that the aggregator cannot deal with", exc_info=error)
-    return problem_response(ProblemDocument("about:blank", 500, "the aggregator's log says why"))
+    elif code == 500:
+        log.error("a request that the aggregator cannot deal with: %s", ascii(request.url.path)[:200], exc_info=error)
+        words = "the aggregator's log says why"
+    return problem_response(ProblemDocument("about:blank", code, words), headers_of(error, code))
 
 
-def problem_response(document: ProblemDocument) -> Response:
+def problem_response(document: ProblemDocument, headers: Mapping[str, str] | None = None) -> Response:
     """A problem as a response."""
-    return Response(document.to_json(), document.status, media_type=PROBLEM)
+    return Response(document.to_json(), document.status, headers, PROBLEM)
 
 
-async def _body(request: Request, kind: type[Message]) -> bytes:
+async def _body(request: Request, kind: type[Message], most: int = BODY) -> bytes:
     """The body of a request that says it is such a message."""
     content_type = request.headers.get("content-type", "")
     if message_name(content_type) != kind.NAME:
         raise CodecError(f"this resource takes the message {kind.NAME!r}")
-    return await request.body()
-
-
-def authorize(request: Request, accepted: bytes) -> None:
-    """`Unauthorized` unless a request shows the token of which this is the hash."""
-    kind, _, token = request.headers.get("authorization", "").partition(" ")
-    if kind.lower() != "bearer" or not compare_digest(kept(token.strip()), accepted):
-        raise Unauthorized("this is not for everybody: show the token that it needs (Authorization: Bearer …)")
+    return await body_of(request, most)
 
 
 def _resource(request: Request) -> bytes:

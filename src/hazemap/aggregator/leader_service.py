@@ -29,6 +29,7 @@ from hazemap.protocols.dap.leader_collections import LeaderCollections
 from hazemap.protocols.dap.leader_jobs import AbandonedJob, LeaderJobs
 from hazemap.protocols.dap.leader_uploads import uploaded, uploaded_09
 from hazemap.protocols.dap.problem_types import ProblemDocument
+from hazemap.protocols.dap.report_sizes import ReportSizes
 from hazemap.service.duration_histogram import Histogram
 from hazemap.service.store import Store, Write
 
@@ -81,6 +82,7 @@ class LeaderService:
         draw: Callable[[int], bytes],
         opened: OpenedShares | None = None,
     ) -> None:
+        self.sizes = ReportSizes.of(task.vdaf)
         self.task, self._opened = task, opened or OpenedShares()
         self._store, self._number, self._draw = store, number, draw
         self._records = TaskRecords(store.read, number)

@@ -7,12 +7,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from hazemap.aggregator.aggregator_routes import authorize, safe
+from hazemap.aggregator.aggregator_routes import failed
 from hazemap.aggregator.task_file import TaskFile
 from hazemap.aggregator.task_shelf import TaskShelf
 from hazemap.errors import CodecError, InputError
 from hazemap.protocols.dap.resource_paths import PROVISIONING
 from hazemap.service.access_tokens import kept
+from hazemap.service.http_limits import BODY
+from hazemap.service.route_guard import authorize, body_of, safe
 
 
 def provisioning_route(base: str, token: str, shelf: TaskShelf, begin: Callable[[TaskFile], None]) -> Route:
@@ -20,12 +22,12 @@ def provisioning_route(base: str, token: str, shelf: TaskShelf, begin: Callable[
     accepted = kept(token)
 
     async def take(request: Request) -> Response:
-        authorize(request, accepted)
-        body = await request.body()
+        authorize(request.scope, accepted)
+        body = await body_of(request, BODY)
         try:
             new = await asyncio.to_thread(shelf.take, body, begin)
         except (InputError, CodecError) as error:
             return JSONResponse({"error": str(error)}, 422)
         return Response(status_code=201 if new else 200)
 
-    return Route(f"{base.rstrip('/')}/{PROVISIONING}", safe(take), methods=["POST"])
+    return Route(f"{base.rstrip('/')}/{PROVISIONING}", safe(take, failed), methods=["POST"])

@@ -11,8 +11,9 @@ from hazemap.codec import Limits, parsed
 from hazemap.errors import CodecError, InputError
 from hazemap.server.coordinator import Coordinator
 from hazemap.server.roles import Principal, Role, TokenRequest
-from hazemap.server.route_guard import Guard, body_of
+from hazemap.server.route_guard import Guard
 from hazemap.service.prometheus_text import CONTENT_TYPE
+from hazemap.service.route_guard import body_of
 
 SHORT = 4_096
 FEW_FIELDS = Limits(length=SHORT, items=32, work=0, depth=1)

@@ -12,17 +12,30 @@ import zlib
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
+
+from starlette.requests import ClientDisconnect
 
 from hazemap.codec import Limits, parsed
-from hazemap.errors import CodecError, HazemapError, Refused, StoreError
+from hazemap.errors import CodecError, Refused, StoreError
 from hazemap.server.coordinator import Coordinator
 from hazemap.server.device_enrolment import Device
 from hazemap.server.polling_interval import jittered
 from hazemap.server.shard import Late, SeatTask, ShardSeat
+from hazemap.service.route_guard import (
+    AGAIN,
+    Codes,
+    Receive,
+    Scope,
+    TooLong,
+    bearer,
+    body,
+    code_of,
+    header,
+    headers_of,
+    recognise,
+)
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Header = tuple[bytes, bytes]
 
@@ -37,41 +50,6 @@ REASON = 4_096
 REFUSAL = Limits(length=REASON, items=16, work=0, depth=1)
 
 
-class TooLong(HazemapError):
-    """A request's body is longer than anything that is asked for here."""
-
-
-def header(scope: Scope, name: bytes) -> str:
-    """The first header of this (lower-case) name, or nothing."""
-    for key, value in scope["headers"]:
-        if key == name:
-            text: str = value.decode("latin-1")
-            return text
-    return ""
-
-
-def bearer(scope: Scope) -> str:
-    """The ticket or token that a request shows (RFC 6750), or nothing."""
-    kind, _, secret = header(scope, b"authorization").partition(" ")
-    return secret.strip() if kind.lower() == "bearer" else ""
-
-
-async def body(receive: Receive, limit: int) -> bytes | None:
-    """The request's body; `None` if the other side has gone, `TooLong` beyond the limit."""
-    parts, size = [], 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        part = message.get("body", b"")
-        size += len(part)
-        if size > limit:
-            raise TooLong(f"a body of more than {limit:,} bytes was sent")
-        parts.append(part)
-        if not message.get("more_body", False):
-            return b"".join(parts)
-
-
 async def reply(send: Send, status: int, content: bytes = b"", headers: Iterable[Header] = ()) -> None:
     """One reply, with its length."""
     every = [*headers, (b"content-length", str(len(content)).encode())] if status != 204 else list(headers)
@@ -82,6 +60,9 @@ async def reply(send: Send, status: int, content: bytes = b"", headers: Iterable
 async def complain(send: Send, status: int, error: str, headers: Iterable[Header] = ()) -> None:
     """An error, as JSON."""
     await reply(send, status, json.dumps({"error": error}).encode(), (JSON, *headers))
+
+
+_CODES: Final[Codes] = ((Late, 409), (Refused, 422))
 
 
 class DeviceEndpoints:
@@ -97,6 +78,7 @@ class DeviceEndpoints:
             await complain(send, 401, "no device has this ticket: enrol", [(b"www-authenticate", b"Bearer")])
             return
         device.heard()
+        recognise(scope)
         method, path = scope["method"], scope["path"]
         if path == "/v1/tasks":
             if method == "GET":
@@ -115,24 +97,22 @@ class DeviceEndpoints:
             return
         try:
             if seat is None:
-                await self._hear(device, session, bool(found[2]), receive, send)
+                await self._hear(device, session, bool(found[2]), scope, receive, send)
             else:
-                await self._take(seat, bool(found[2]), receive, send)
-        except TooLong as error:
-            await complain(send, 413, str(error))
-        except Late as error:
-            await complain(send, 409, str(error))
-        except (Refused, CodecError) as error:
-            await complain(send, 422, str(error))
-        except StoreError as error:
-            await complain(send, 503, str(error), [(b"retry-after", b"30")])
+                await self._take(seat, bool(found[2]), scope, receive, send)
+        except ClientDisconnect:
+            return
+        except (TooLong, Late, Refused, CodecError, StoreError) as error:
+            code = code_of(error, _CODES)
+            headers = [(name.lower().encode(), value.encode()) for name, value in headers_of(error, code).items()]
+            await complain(send, code, str(error), headers)
 
     async def _seatless(self, session: bytes, send: Send) -> None:
         """Why a session has no seat for a device: it may be told for good that a study was stopped."""
         try:
             stopped = await asyncio.to_thread(self._coordinator.studies.stopped, session)
         except StoreError as error:
-            await complain(send, 503, str(error), [(b"retry-after", b"30")])
+            await complain(send, 503, str(error), [(b"retry-after", b"%d" % AGAIN)])
             return
         if stopped is not None:
             await complain(send, 410, stopped)
@@ -161,18 +141,16 @@ class DeviceEndpoints:
             return coordinator.pace.busy_wait(coordinator.seating.people)
         return coordinator.pace.idle_wait(len(coordinator.enrolled), coordinator.asking > 0)
 
-    async def _hear(self, device: Device, batch: bytes, refusal: bool, receive: Receive, send: Send) -> None:
+    async def _hear(
+        self, device: Device, batch: bytes, refusal: bool, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         """A device says that its report has arrived at other servers (it sends no body), or that it declines."""
-        content = await body(receive, REASON if refusal else 0)
-        if content is None:
-            return
+        content = await body(scope, receive, REASON if refusal else 0)
         await self._coordinator.announcing.answered(device, batch, said(content) if refusal else None)
         await reply(send, 204)
 
-    async def _take(self, seat: ShardSeat, refusal: bool, receive: Receive, send: Send) -> None:
-        content = await body(receive, REASON if refusal else seat.shard.sum.longest)
-        if content is None:
-            return
+    async def _take(self, seat: ShardSeat, refusal: bool, scope: Scope, receive: Receive, send: Send) -> None:
+        content = await body(scope, receive, REASON if refusal else seat.shard.sum.longest)
         if refusal:
             await seat.shard.decline(seat.position, said(content))
         else:

@@ -18,12 +18,13 @@ from hazemap.server.administration_routes import administration_routes
 from hazemap.server.campaign_spec import campaign_from
 from hazemap.server.campaign_status import plain
 from hazemap.server.coordinator import Coordinator
-from hazemap.server.device_endpoints import DeviceEndpoints, Receive, Scope, Send
+from hazemap.server.device_endpoints import DeviceEndpoints, Send
 from hazemap.server.page_origins import PageOrigins
 from hazemap.server.roles import Principal, Role
-from hazemap.server.route_guard import Guard, OlderDevice, TooOften, body_of, place_from
+from hazemap.server.route_guard import Guard, OlderDevice
 from hazemap.server.study_routes import study_routes
 from hazemap.service.http_limits import HttpLimits
+from hazemap.service.route_guard import Receive, Scope, TooOften, body_of, place_from
 
 ORDER = 64 << 20
 """Bytes of a campaign: it may hold a prior map."""

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hazemap.server.device_endpoints import Header, Scope, Send, header, reply
+from hazemap.server.device_endpoints import Header, Send, reply
 from hazemap.service.page_origins import checked_origins
+from hazemap.service.route_guard import Scope, header
 
 DEVICE_PATHS = ("/v1/challenge", "/v1/enrol", "/v1/recipes", "/v1/tasks")
 PREFLIGHT: tuple[Header, ...] = (

@@ -11,9 +11,10 @@ from hazemap.recipes.policy_document import LIMITS
 from hazemap.recipes.signed_policy import SignedPolicy
 from hazemap.server.coordinator import Coordinator
 from hazemap.server.roles import Principal, Role
-from hazemap.server.route_guard import Guard, body_of
+from hazemap.server.route_guard import Guard
 from hazemap.server.study_spec import ORDER, RECIPE, recipe_from, study_from
 from hazemap.server.study_status import number_of, round_answer, study_release, study_status
+from hazemap.service.route_guard import body_of
 
 DIGEST = 64
 

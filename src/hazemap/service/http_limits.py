@@ -2,22 +2,22 @@
 
 Uvicorn speaks HTTP with httptools, which bounds none of this itself (its options for h11 do not apply, and
 `limit_concurrency` acts only once headers are whole). So its protocol is extended here, below the application. What is
-limited per address by what is asked, such as enrolments, is limited in `server.http_routes`.
+limited per address by what is asked, such as enrolments, and how long a body may be, is the routes' own.
 """
 
 import asyncio
 import logging
-from collections import Counter
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from ipaddress import ip_address, ip_network
 from math import inf
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import uvloop
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from hazemap.errors import InputError
+from hazemap.service.open_connections import HttpCounts, OpenConnections
 from hazemap.service.rate_limit import place_of
 
 if TYPE_CHECKING:
@@ -32,24 +32,19 @@ PIPELINED = 4
 """Requests that may wait behind one that is being answered."""
 SHAKE = 10.0
 """Seconds for the handshake of TLS."""
-
-
-class HttpCounts(Protocol):
-    """What is counted of connections."""
-
-    connections: int
-    received: int
-    rejected: Counter[str]
+UNREAD = 2.0
+"""Seconds for which what comes of a body after its answer is let go by, so that the answer is read before the end."""
 
 
 @dataclass(frozen=True)
 class HttpLimits:
     """What one connection, and one address, may use.
 
-    Bytes: `url`, and the whole `head` with it; `headers` is their number. Seconds: `head_seconds` for a head,
-    `body_seconds` for a body and besides as long as it takes at `body_rate` bytes a second, `answer_seconds` for a
-    pause of whoever reads an answer, `idle_seconds` between two requests. Open connections: `connections` in all and
-    `per_address`. A minute and address: `enrolments`, and `guesses` of tokens or codes that were wrong.
+    Bytes: `url`, and the whole `head` with it; `headers` is their number; `room` for all bodies that have come and are
+    not answered yet. Seconds: `head_seconds` for a head, `body_seconds` in each of which the rest of a body comes, or
+    as much as at `body_rate` bytes a second, `answer_seconds` for a pause of whoever reads an answer, `idle_seconds`
+    between two requests. Open connections: `connections` in all and `per_address`. A minute and address: `enrolments`,
+    `uploads` of reports that are not known yet, and `guesses` of tokens or codes that were wrong.
 
     >>> HttpLimits().head
     16384
@@ -59,13 +54,15 @@ class HttpLimits:
     head: int = 16_384
     headers: int = 64
     head_seconds: float = 10
-    body_seconds: float = 30
+    body_seconds: float = 10
     body_rate: float = 4_096
     answer_seconds: float = 60
     idle_seconds: float = 120
     connections: float = 8_192
     per_address: float = 256
+    room: float = 256 << 20
     enrolments: float = 60
+    uploads: float = 600
     guesses: float = 30
 
     def __post_init__(self) -> None:
@@ -76,62 +73,8 @@ class HttpLimits:
     @classmethod
     def here(cls, **limits: float) -> "HttpLimits":
         """For a server that this machine alone reaches: no limits per address, because all have the same one."""
-        alone: dict[str, Any] = {"per_address": inf, "enrolments": inf, "guesses": inf}
+        alone: dict[str, Any] = {"per_address": inf, "enrolments": inf, "uploads": inf, "guesses": inf}
         return cls(**{**alone, **limits})
-
-
-class OpenConnections:
-    """Which connections are open, from where, and which of them are idle, the longest idle first."""
-
-    def __init__(self, limits: HttpLimits, metrics: HttpCounts, proxies: Sequence[str]) -> None:
-        self.limits, self.metrics = limits, metrics
-        self._proxies = [ip_network(proxy, strict=False) for proxy in proxies]
-        self._from: Counter[str] = Counter()
-        self._idle: dict[LimitedHttp, None] = {}
-
-    def admit(self, one: "LimitedHttp") -> str | None:
-        """Count it; the name of the limit that is reached. Idle ones are closed first to make room."""
-        limits = self.limits
-        self._from[one.place] += 1
-        self.metrics.connections += 1
-        many = self._from[one.place] > limits.per_address and not self._proxy(one)
-        if many and not self._make_room(one.place):
-            return "connections_per_address"
-        if self.metrics.connections > limits.connections and not self._make_room(None):
-            return "connections"
-        return None
-
-    def _proxy(self, one: "LimitedHttp") -> bool:
-        """Whether it comes from a proxy, before which there are many addresses."""
-        try:
-            address = ip_address(one.client[0] if one.client else "")
-        except ValueError:
-            return False
-        return any(address in network for network in self._proxies)
-
-    def _make_room(self, place: str | None) -> bool:
-        idle = next((each for each in self._idle if place in (None, each.place)), None)
-        if idle is None:
-            return False
-        del self._idle[idle]
-        idle.transport.abort()
-        return True
-
-    def gone(self, one: "LimitedHttp") -> None:
-        """It is closed."""
-        self.busy(one)
-        self.metrics.connections -= 1
-        self._from[one.place] -= 1
-        if self._from[one.place] <= 0:
-            del self._from[one.place]
-
-    def idle(self, one: "LimitedHttp") -> None:
-        """It waits for another request."""
-        self._idle[one] = None
-
-    def busy(self, one: "LimitedHttp") -> None:
-        """It does not, any more."""
-        self._idle.pop(one, None)
 
 
 quiet = logging.getLogger("hazemap.server.http")
@@ -142,6 +85,8 @@ quiet.setLevel(logging.ERROR)
 class LimitedHttp(HttpToolsProtocol):
     """One connection within the limits. Only bodies whose length is said are read."""
 
+    every: ClassVar[OpenConnections]
+
     def __init__(
         self,
         config: "Config",
@@ -149,23 +94,41 @@ class LimitedHttp(HttpToolsProtocol):
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
-        every: OpenConnections,
+        limits: HttpLimits,
+        counts: HttpCounts,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self.place, self.logger = "?", quiet
-        self._every, self._limits, self._metrics = every, every.limits, every.metrics
+        self.peer, self.held, self.logger = "?", 0, quiet
+        self._every, self._limits, self._metrics = self.every, limits, counts
         self._clock: asyncio.TimerHandle | None = None
         self._reader: asyncio.TimerHandle | None = None
         self._in_head, self._head, self._length = True, 0, 0
+        self._left, self._bodies = 0, deque[int]()
+
+    @property
+    def place(self) -> str:
+        """What counts as the address that asks."""
+        asks: dict[str, Any] = self.scope  # type: ignore[assignment]
+        if asks is None or asks["client"] is self.client:
+            return self.peer
+        if "hazemap.place" not in asks:
+            asks["hazemap.place"] = place_of(asks["client"][0] if asks["client"] else None)
+        return str(asks["hazemap.place"])
+
+    @property
+    def known(self) -> bool:
+        """Whether a guard has found the token good that was shown."""
+        return self.scope is not None and "hazemap.known" in self.scope
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """It is counted, and its first request must come soon."""
         super().connection_made(transport)
-        self.place = place_of(self.client[0] if self.client else None)
+        self.peer = place_of(self.client[0] if self.client else None)
         reached = self._every.admit(self)
         if reached:
             self._turn_away(503, reached, "the server has too many connections: try again later")
         else:
+            self._every.wait(self)
             self._within(self._limits.head_seconds, "head_seconds")
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -179,7 +142,6 @@ class LimitedHttp(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """In pieces, while a head is coming: the parser keeps what is not whole, without a bound of its own."""
         self._metrics.received += len(data)
-        self._every.busy(self)
         if not self._in_head and len(data) <= PIECE:
             super().data_received(data)
             return
@@ -198,6 +160,7 @@ class LimitedHttp(HttpToolsProtocol):
         """A request begins: its head has so many seconds."""
         super().on_message_begin()
         self._in_head, self._head, self._length = True, 0, 0
+        self._every.wait(self)
         self._within(self._limits.head_seconds, "head_seconds")
 
     def on_url(self, url: bytes) -> None:
@@ -226,12 +189,26 @@ class LimitedHttp(HttpToolsProtocol):
         if any(name == b"transfer-encoding" for name, _ in self.headers):
             self._turn_away(411, "length", "say the length of the body: send Content-Length")
             return
+        hosts = sum(name == b"host" for name, _ in self.headers)
+        if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
+            self._turn_away(400, "host", "say once which server is meant: send Host")
+            return
         length = next((int(value) for name, value in self.headers if name == b"content-length" and value.isdigit()), 0)
         if length > BODY:
             self._turn_away(413, "body", f"a body has at most {BODY:,} bytes")
             return
-        self._within(self._limits.body_seconds + length / self._limits.body_rate, "body_seconds")
+        self._left = length
+        self._bodies.append(0)
+        self._look_again()
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Some of a body, which takes room until it is answered."""
+        self._left -= len(body)
+        if not self.transport.is_closing() and not self.cycle.response_complete:
+            super().on_body(body)
+            self._bodies[-1] += len(body)
+            self._every.take(self, len(body))
 
     def send_400_response(self, msg: str) -> None:
         """What came is no HTTP."""
@@ -244,35 +221,68 @@ class LimitedHttp(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         self._stop_clock()
+        self._left = 0
+        if self.cycle.response_complete:  # to the head alone
+            self._every.rest(self)
+        else:
+            self._every.work(self)
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Answered: it may be closed if others need the room."""
+        """Answered: it may be closed if others need the room. What comes of a body after that is not kept."""
         super().on_response_complete()
-        if not self.pipeline and not self.transport.is_closing():
-            self._every.idle(self)
+        if self._bodies:
+            self._every.give_back(self, self._bodies.popleft())
+        if self.pipeline or self.transport.is_closing():
+            return
+        if self._left:
+            self._every.wait(self)
+            self._within(UNREAD, "unread")
+        else:
+            self._every.rest(self)
 
     def pause_writing(self) -> None:
         """The other side reads slowly."""
         super().pause_writing()
+        self._every.wait(self)
         self._reader = self.loop.call_later(self._limits.answer_seconds, self._too_slow, "answer_seconds")
 
     def resume_writing(self) -> None:
         """It has read."""
         if self._reader is not None:
             self._reader.cancel()
+        if self.cycle is None or self.cycle.response_complete:
+            self._every.rest(self)
+        else:
+            self._every.work(self)
         super().resume_writing()
 
-    def _within(self, seconds: float, limit: str) -> None:
+    def end(self, limit: str) -> None:
+        """Others need the room; who waits for nothing, between two requests, is not answered."""
+        self._bodies.clear()
+        if self.cycle is not None and self.cycle.response_complete and self._clock is None:
+            self.transport.abort()
+            return
+        self._turn_away(503, limit, "too much is sent here at once: try again in a moment")
+
+    def _look_again(self) -> None:
+        """A body goes on coming: look again when so much of it should be here."""
+        self._within(self._limits.body_seconds, "body_seconds", self._left)
+
+    def _within(self, seconds: float, limit: str, left: int = 0) -> None:
         self._stop_clock()
-        self._clock = self.loop.call_later(seconds, self._too_slow, limit)
+        self._clock = self.loop.call_later(seconds, self._too_slow, limit, left)
 
     def _stop_clock(self) -> None:
         if self._clock is not None:
             self._clock.cancel()
             self._clock = None
 
-    def _too_slow(self, limit: str) -> None:
+    def _too_slow(self, limit: str, left: int = 0) -> None:
+        """Time is over; but not for a body of which enough has come since so much was left, or that nobody reads."""
+        if left - self._left >= self._limits.body_rate * self._limits.body_seconds or (left and self.flow.read_paused):
+            self._look_again()
+            return
         self._metrics.rejected[limit] += 1
         self.transport.abort()
 
@@ -282,7 +292,11 @@ class LimitedHttp(HttpToolsProtocol):
             return
         self._stop_clock()
         self._metrics.rejected[limit] += 1
-        if self.cycle is None or self.cycle.response_complete:
+        answers = self.cycle is not None and not self.cycle.response_complete  # an earlier request, or this one's head
+        if answers and not self._in_head and not self.pipeline and not self.cycle.response_started:
+            self.cycle.disconnected, answers = True, False  # nobody waits for what a route would say
+            self.cycle.message_event.set()
+        if not answers:
             content = f'{{"error": "{words}"}}'.encode()
             head = f"content-type: application/json\r\ncontent-length: {len(content)}\r\nconnection: close\r\n\r\n"
             self.transport.write(STATUS_LINE[status] + head.encode() + content)
@@ -299,14 +313,16 @@ class HandshakeLoop(uvloop.Loop):
         return await super().create_server(*arguments, **options)
 
 
-def limited(limits: HttpLimits, metrics: HttpCounts, proxies: Sequence[str] = ()) -> type[HttpToolsProtocol]:
+def limited(limits: HttpLimits, counts: HttpCounts, proxies: Sequence[str] = ()) -> type[LimitedHttp]:
     """The class of a server's connections; those of a proxy all have one address, so none is limited by it."""
-    every = OpenConnections(limits, metrics, proxies)
+    known = OpenConnections(limits.connections, limits.per_address, limits.room, counts, proxies)
 
     class Limited(LimitedHttp):
         """A connection of this server."""
 
+        every = known
+
         def __init__(self, *arguments: Any, **options: Any) -> None:
-            super().__init__(*arguments, **options, every=every)
+            super().__init__(*arguments, **options, limits=limits, counts=counts)
 
     return Limited

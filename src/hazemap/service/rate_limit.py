@@ -41,12 +41,12 @@ class RateLimit:
     clock: Callable[[], float] = monotonic
     _levels: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
 
-    def taken(self, place: str) -> float | None:
-        """Take one; the seconds to wait where there is none left. O(1)."""
+    def taken(self, place: str, number: int = 1) -> float | None:
+        """Take one, or more, where one is left: then others wait longer. Otherwise the seconds to wait. O(1)."""
         if (wait := self.wait(place)) is not None:
             return wait
         level, now = self._level(place)
-        self._levels[place] = level - 1, now
+        self._levels[place] = level - number, now
         self._levels.move_to_end(place)
         if len(self._levels) > REMEMBERED:
             self._levels.popitem(last=False)

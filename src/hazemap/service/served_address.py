@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from hazemap.errors import FileError, InputError
-from hazemap.service.http_limits import HttpCounts, HttpLimits, limited
+from hazemap.service.http_limits import HttpLimits, limited
+from hazemap.service.open_connections import HttpCounts
 from hazemap.service.store import Store
 
 

@@ -6,32 +6,37 @@ off while fetching fetches again.
 """
 
 import asyncio
-import json
 import logging
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import wraps
-from hmac import compare_digest
-from math import inf
-from typing import Final, NoReturn
+from typing import Final
 
 from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from hazemap.errors import CodecError, HazemapError, InputError, NotOpened, Refused, StoreError, Unreachable
+from hazemap.errors import CodecError, StoreError, Unreachable
 from hazemap.protocols.shuffle.batch_terms import BatchTerms
 from hazemap.protocols.shuffle.submission import submission_bytes
-from hazemap.service.access_tokens import kept
 from hazemap.service.http_limits import HttpLimits
 from hazemap.service.prometheus_text import CONTENT_TYPE
-from hazemap.service.rate_limit import RateLimit, place_of
+from hazemap.service.route_guard import (
+    Codes,
+    Endpoint,
+    Guesses,
+    Unauthorized,
+    authorize,
+    bearer,
+    body_of,
+    in_words,
+    recognise,
+    safe,
+)
 from hazemap.service.store import Contradiction, Store
 from hazemap.shuffler.analyser_tokens import Tokens, named
-from hazemap.shuffler.body_room import SHARES, BodyRoom
 from hazemap.shuffler.shuffler_metrics import ShufflerMetrics
 from hazemap.shuffler.shuffler_service import BatchOver, BatchState, ShufflerService, UnknownBatch
 
@@ -42,35 +47,7 @@ TERMS: Final = 1_024
 TRIES: Final = 8
 """How often a submission is looked at anew because another one was faster."""
 BYTES = "application/octet-stream"
-
-Endpoint = Callable[[Request], Awaitable[Response]]
-
-
-class Unauthorized(HazemapError):
-    """A request without a token that it needs."""
-
-
-class TooLong(HazemapError):
-    """A body that is longer than anything that may be sent here."""
-
-
-class TooMany(HazemapError):
-    """Wrong tokens or credentials, too often from one address."""
-
-
-_CODES: tuple[tuple[type[HazemapError], int], ...] = (
-    (Unauthorized, 401),
-    (TooMany, 429),
-    (TooLong, 413),
-    (UnknownBatch, 404),
-    (BatchOver, 410),
-    (NotOpened, 409),
-    (Unreachable, 503),
-    (Refused, 403),
-    (StoreError, 503),
-    (CodecError, 422),
-    (InputError, 422),
-)
+_CODES: Final[Codes] = ((UnknownBatch, 404), (BatchOver, 410))
 
 
 class ShufflerRoutes:
@@ -84,13 +61,11 @@ class ShufflerRoutes:
         clock: Callable[[], float] = time.time,
         metrics: ShufflerMetrics | None = None,
         operator: bytes = b"",
-        room: BodyRoom | None = None,
     ) -> None:
         self._service, self._tokens, self._clock = service, tokens, clock
         self._metrics, self._operator = metrics or ShufflerMetrics(), operator
         limits = limits or HttpLimits.here()
-        self._guesses = RateLimit(limits.guesses)
-        self._room = room or BodyRoom(shares=inf if limits.per_address == inf else SHARES)
+        self._guesses = Guesses(limits.guesses)
 
     @property
     def store(self) -> Store:
@@ -113,7 +88,7 @@ class ShufflerRoutes:
         lifespan = None if alive is None else asynccontextmanager(lambda _: alive())
         return Starlette(
             routes=[
-                Route(path, self._counted(path, self._safe(endpoint)), methods=[method])
+                Route(path, self._counted(path, safe(endpoint, self._failed)), methods=[method])
                 for path, endpoint, method in routes
             ],
             lifespan=lifespan,
@@ -131,8 +106,7 @@ class ShufflerRoutes:
         return answered
 
     async def _numbers(self, request: Request) -> Response:
-        if not self._operator or not compare_digest(kept(_token(request)), self._operator):
-            self._wrong(request, "this is for the operator alone: show the token in operator.token of the folder")
+        authorize(request.scope, self._operator)
         text = await asyncio.to_thread(self._metrics.text, self.store)
         return Response(text, media_type=CONTENT_TYPE)
 
@@ -143,12 +117,8 @@ class ShufflerRoutes:
 
     async def _take(self, request: Request) -> Response:
         batch = _batch(request)
-        self._patient(request)
         terms = (await asyncio.to_thread(self._service.state, batch)).terms
-        with self._room.taken(_place(request), submission_bytes(terms)):
-            return await self._taken(batch, await _body(request, submission_bytes(terms)))
-
-    async def _taken(self, batch: bytes, content: bytes) -> Response:
+        content = await body_of(request, submission_bytes(terms))
         for _ in range(TRIES):
             writes = await asyncio.to_thread(self._service.taking, batch, content, self._clock())
             if not writes:
@@ -162,7 +132,7 @@ class ShufflerRoutes:
 
     async def _announce(self, request: Request) -> Response:
         analyser = self._authorize(request)
-        terms = BatchTerms.from_bytes(await _body(request, TERMS))
+        terms = BatchTerms.from_bytes(await body_of(request, TERMS))
         if terms.digest != _batch(request):
             raise CodecError("a batch is announced under the digest of its terms")
         await asyncio.to_thread(self._service.announce, terms, self._clock(), analyser)
@@ -194,54 +164,18 @@ class ShufflerRoutes:
 
     def _authorize(self, request: Request) -> str:
         """The name of the analyser whose token is shown."""
-        analyser = named(self._tokens(), _token(request))
+        analyser = named(self._tokens(), bearer(request.scope))
         if analyser is None:
-            self._wrong(request, "this is for the analyser alone: show its token (Authorization: Bearer …)")
+            raise Unauthorized("this is for the analyser alone: show its token (Authorization: Bearer …)")
         request.state.analyser = analyser
+        recognise(request.scope)
         return analyser
 
-    def _wrong(self, request: Request, words: str) -> NoReturn:
-        self._patient(request)
-        self._guesses.taken(_place(request))
-        raise Unauthorized(words)
-
-    def _patient(self, request: Request) -> None:
-        if self._guesses.wait(_place(request)) is not None:
-            raise TooMany("too many wrong tokens or messages came from this address: try again later")
-
-    def _safe(self, endpoint: Endpoint) -> Endpoint:
-        """An endpoint whose errors are JSON."""
-
-        @wraps(endpoint)
-        async def answered(request: Request) -> Response:
-            try:
-                return await endpoint(request)
-            except ClientDisconnect:
-                return Response(status_code=400)
-            except HazemapError as error:
-                if isinstance(error, Refused):
-                    self._guesses.taken(_place(request))
-                return _failed(error)
-            except Exception:
-                log.exception("a request that the shuffler cannot deal with: %s", ascii(request.url.path)[:200])
-                return _complaint(500, "the shuffler could not deal with this request; its log says why", {})
-
-        return answered
-
-
-def _failed(error: HazemapError) -> Response:
-    status = next((code for kind, code in _CODES if isinstance(error, kind)), 500)
-    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
-    if isinstance(error, StoreError):
-        log.warning("a request was not answered: %s", error)
-        return _complaint(status, "try again later", {"Retry-After": "30"})
-    if isinstance(error, Unreachable | TooMany):
-        headers["Retry-After"] = str(int(getattr(error, "wait", None) or 10))
-    return _complaint(status, str(error), headers)
-
-
-def _complaint(status: int, words: str, headers: dict[str, str]) -> Response:
-    return Response(json.dumps({"error": words}), status, headers, "application/json")
+    def _failed(self, request: Request, error: Exception) -> Response:
+        """The answer to an error: that it is too often, where an address has been wrong before."""
+        if isinstance(error, StoreError):
+            log.warning("a request was not answered: %s", error)
+        return in_words(request, self._guesses.judge(request.scope, error), log, _CODES)
 
 
 def _told(found: BatchState) -> Response:
@@ -254,24 +188,3 @@ def _batch(request: Request) -> bytes:
     if not re.fullmatch(r"[0-9a-f]{64}", name):
         raise UnknownBatch("a batch is named by the 64 hexadecimal digits of its terms' digest")
     return bytes.fromhex(name)
-
-
-def _place(request: Request) -> str:
-    return place_of(request.client.host if request.client else None)
-
-
-def _token(request: Request) -> str:
-    """The token that a request shows, or nothing."""
-    kind, _, token = request.headers.get("authorization", "").partition(" ")
-    return token.strip() if kind.lower() == "bearer" else ""
-
-
-async def _body(request: Request, most: int) -> bytes:
-    """The body of a request, which has `most` bytes at most."""
-    parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > most:
-            raise TooLong(f"at most {most:,} bytes are sent here")
-        parts.append(part)
-    return b"".join(parts)

@@ -18,9 +18,10 @@ from hazemap.errors import FileError, HazemapError, InputError
 from hazemap.execution.output_lock import only_writer
 from hazemap.execution.run import Progress
 from hazemap.parallel_map import processors
+from hazemap.service.route_guard import TooLong, body_of
 from hazemap.studio import comparison_views
 from hazemap.studio.refusals import refused, saying
-from hazemap.studio.request_guard import Guard, TooLong, form
+from hazemap.studio.request_guard import Guard, form
 from hazemap.studio.root_folder import free
 from hazemap.studio.running_releases import RunningReleases
 from hazemap.studio.stewards import Steward
@@ -86,18 +87,16 @@ class ComparisonRoutes:
         if not name.lower().endswith(comparison_views.OWN_ENDINGS) or "/" in name:
             raise refused(InputError, "ownMapEnding", endings=", ".join(comparison_views.OWN_ENDINGS))
         goal = who.root.inside(name)
-        parts, size = [], 0
-        async for part in request.stream():
-            size += len(part)
-            if size > UPLOAD:
-                raise refused(TooLong, "ownMapTooLarge", most=UPLOAD >> 20)
-            parts.append(part)
+        try:
+            content = await body_of(request, UPLOAD)
+        except TooLong:
+            raise refused(TooLong, "ownMapTooLarge", most=UPLOAD >> 20) from None
 
         def kept() -> int:
             with only_writer(goal):
                 free(goal)
                 with whole(goal) as file:
-                    file.write_bytes(b"".join(parts))
+                    file.write_bytes(content)
                     return own_map("own", file).people
 
         return JSONResponse({"file": name, "people": await asyncio.to_thread(kept)}, 201)

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Final
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from hazemap.codec import Limits, parsed
-from hazemap.errors import BudgetError, CodecError, ConversationError, HazemapError, InputError, LedgerError
+from hazemap.errors import CodecError, ConversationError, HazemapError
 from hazemap.service.http_limits import HttpLimits
-from hazemap.service.rate_limit import RateLimit, place_of
+from hazemap.service.route_guard import Codes, Endpoint, Guesses, TooOften, body_of, code_of, recognise, safe
 from hazemap.studio.coordinator_access import StrangeAnswer
 from hazemap.studio.refusals import refused, told_of
 from hazemap.studio.running_releases import Busy, UnknownRun
@@ -59,7 +59,6 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
-Endpoint = Callable[[Request], Awaitable[Response]]
 StewardEndpoint = Callable[[Request, Steward], Awaitable[Response]]
 
 
@@ -75,32 +74,18 @@ class Bug(HazemapError):
     """What the studio should have dealt with."""
 
 
-class TooLong(HazemapError):
-    """A body that is longer than any form."""
-
-
 class NoJson(HazemapError):
     """A body that is not said to be JSON."""
 
 
-class TooOften(HazemapError):
-    """Wrong links or tokens, too often from one address."""
-
-
-_CODES: tuple[tuple[type[HazemapError], int], ...] = (
+_CODES: Final[Codes] = (
     (NotSignedIn, 401),
     (Foreign, 403),
-    (TooLong, 413),
     (NoJson, 415),
-    (TooOften, 429),
     (UnknownRun, 404),
     (Busy, 409),
     (StrangeAnswer, 502),
-    (BudgetError, 402),
-    (LedgerError, 503),
-    (CodecError, 422),
     (ConversationError, 422),
-    (InputError, 422),
 )
 
 
@@ -168,7 +153,7 @@ class Guard:
         self, stewards: Stewards, sessions: Sessions, origins: Origins, cookie: str, limits: HttpLimits
     ) -> None:
         self.stewards, self.sessions, self.cookie = stewards, sessions, cookie
-        self._origins, self._guesses = origins, RateLimit(limits.guesses)
+        self._origins, self._guesses = origins, Guesses(limits.guesses)
 
     def anybody(self, endpoint: Endpoint) -> Endpoint:
         """A route for the studio's own page, signed in or not."""
@@ -186,7 +171,7 @@ class Guard:
             self._own_page(request)
             cookie = request.cookies.get(self.cookie, "")
             session = self.sessions.of(cookie, request.headers.get(KEY_HEADER, ""))
-            return await endpoint(request, self.who(session))
+            return await endpoint(request, self._recognised(request, session))
 
         return told(wraps(endpoint)(checked))
 
@@ -196,7 +181,7 @@ class Guard:
         async def checked(request: Request) -> Response:
             self._own_page(request)
             session = self.sessions.of_cookie(request.cookies.get(self.cookie, ""))
-            return await endpoint(request, self.who(session))
+            return await endpoint(request, self._recognised(request, session))
 
         return told(wraps(endpoint)(checked))
 
@@ -207,10 +192,17 @@ class Guard:
             raise refused(NotSignedIn, "signedOut")
         return steward
 
+    def _recognised(self, request: Request, session: Session | None) -> Steward:
+        steward = self.who(session)
+        recognise(request.scope)
+        return steward
+
     def guessed(self, request: Request) -> None:
         """Count a wrong guess; `TooOften` where an address has made too many."""
-        if self._guesses.taken(_place(request)) is not None:
-            raise refused(TooOften, "tooOften")
+        try:
+            self._guesses.count(request.scope)
+        except TooOften:
+            raise refused(TooOften, "tooOften") from None
 
     def _own_page(self, request: Request) -> None:
         site = request.headers.get("sec-fetch-site")
@@ -224,23 +216,16 @@ class Guard:
 
 def told(endpoint: Endpoint) -> Endpoint:
     """An endpoint whose errors are JSON, with a code that says whose fault it is."""
+    return safe(endpoint, _failed)
 
-    @wraps(endpoint)
-    async def answered(request: Request) -> Response:
-        try:
-            return await endpoint(request)
-        except ClientDisconnect:
-            return Response(status_code=400)
-        except HazemapError as error:
-            code = next((code for kind, code in _CODES if isinstance(error, kind)), 500)
-            return _problem(code, error)
-        except OSError as error:
-            return _problem(500, refused(SystemError, "systemRefused", why=error.strerror or type(error).__name__))
-        except Exception:
-            log.exception("a request that the studio cannot deal with: %s", ascii(request.url.path)[:200])
-            return _problem(500, refused(Bug, "bug"))
 
-    return answered
+def _failed(request: Request, error: Exception) -> Response:
+    if isinstance(error, OSError):
+        return _problem(500, refused(SystemError, "systemRefused", why=error.strerror or type(error).__name__))
+    if not isinstance(error, HazemapError):
+        log.error("a request that the studio cannot deal with: %s", ascii(request.url.path)[:200], exc_info=error)
+        return _problem(500, refused(Bug, "bug"))
+    return _problem(code_of(error, _CODES), error)
 
 
 async def form(request: Request) -> dict[str, Any]:
@@ -248,13 +233,7 @@ async def form(request: Request) -> dict[str, Any]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise NoJson("forms are sent as application/json")
-    parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > FORM:
-            raise TooLong(f"a form has at most {FORM:,} bytes")
-        parts.append(part)
-    data = parsed(b"".join(parts), FIELDS)
+    data = parsed(await body_of(request, FORM), FIELDS)
     if not isinstance(data, dict):
         raise CodecError("a form is a JSON object")
     try:
@@ -262,10 +241,6 @@ async def form(request: Request) -> dict[str, Any]:
     except UnicodeEncodeError:
         raise CodecError("a form holds valid text") from None
     return data
-
-
-def _place(request: Request) -> str:
-    return place_of(request.client.host if request.client else None)
 
 
 def _problem(status: int, error: Exception) -> Response:

@@ -29,6 +29,10 @@ class AdditiveVdaf(Vdaf):
     RAND_SIZE: int = 8
     VERIFY_KEY_SIZE: int = 32
 
+    @property
+    def share_sizes(self) -> tuple[int, ...]:
+        return 38, 9, 9
+
     def shard(self, ctx: bytes, measurement: Any, nonce: bytes, rand: bytes) -> tuple[bytes, list[bytes]]:
         one = int.from_bytes(rand, "little") % MODULUS
         both = [one, (measurement - one) % MODULUS]

@@ -19,6 +19,7 @@ from hazemap.protocols.dap.input_share_opening import (
 )
 from hazemap.protocols.dap.problem_types import ProblemType
 from hazemap.protocols.dap.report_eligibility import parameters_before
+from hazemap.protocols.dap.report_sizes import ReportSizes
 from hazemap.protocols.dap.request_checks import parsed
 from hazemap.protocols.dap.upload_messages import (
     Report,
@@ -60,13 +61,15 @@ def checked_reports(
     before = records.uploaded([report.metadata.report_id for report in reports])
     closed = _closed(task, records, reports)
     accepted, refused = list[Report](), list[tuple[Report, ReportError]]()
-    earliest = max(task.earliest(now), records.forgotten_before())
+    earliest, sizes = max(task.earliest(now), records.forgotten_before()), ReportSizes.of(task.vdaf)
     for report in reports:
         report_id, time = report.metadata.report_id, report.metadata.time
         try:
             _check_time(task, time, now, earliest)
             if not keys.knows(report.leader_share.config_id):
                 raise RejectedReport(ReportError.OUTDATED_CONFIG)
+            if not sizes.fit(report):
+                raise RejectedReport(ReportError.INVALID_MESSAGE)
             if report_id in before or any(bucket_at(time) in batch for batch in closed):
                 raise RejectedReport(ReportError.REPORT_REPLAYED)
         except RejectedReport as rejected:

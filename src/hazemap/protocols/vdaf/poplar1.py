@@ -21,7 +21,7 @@ from hazemap.protocols.vdaf import field255
 from hazemap.protocols.vdaf.idpf import MODULUS_INNER, MOST_BITS, SIZE_INNER, IdpfBBCGGI21, elements
 from hazemap.protocols.vdaf.poplar1_evaluation import Poplar1Evaluator, TreeNodes
 from hazemap.protocols.vdaf.poplar1_parameter import Poplar1Parameter
-from hazemap.protocols.vdaf.poplar1_shares import NONCE_SIZE, SEED_SIZE, DecodedReports
+from hazemap.protocols.vdaf.poplar1_shares import NONCE_SIZE, SEED_SIZE, DecodedReports, ShareSizes
 from hazemap.protocols.vdaf.poplar1_tags import ID, Usage, length_and, tag
 from hazemap.protocols.vdaf.turboshake128 import TurboShake128
 from hazemap.protocols.vdaf.vdaf import Continuation, InvalidReport, ReportShare, Vdaf
@@ -69,6 +69,12 @@ class Poplar1(Vdaf):
         if not 1 <= self.bits <= MOST_BITS or not 1 <= self.most_prefixes < 1 << 32:
             raise InputError(f"a tree of {self.bits} levels, {self.most_prefixes} nodes at a time: 1 to {MOST_BITS}")
         object.__setattr__(self, "_idpf", IdpfBBCGGI21(self.bits))
+
+    @property
+    def share_sizes(self) -> tuple[int, ...]:
+        """Bytes of a report's public share, and of the input share of each aggregator."""
+        sizes = ShareSizes(self.bits)
+        return sizes.public_share, sizes.input_share, sizes.input_share
 
     def shard(self, ctx: bytes, measurement: int, nonce: bytes, rand: bytes) -> tuple[bytes, list[bytes]]:
         """A report of one leaf. Cost: some 40 permutations of Keccak in plain Python, and 8 blocks of AES a level."""

@@ -56,6 +56,12 @@ class Prio3(Vdaf):
         self.VERIFY_KEY_SIZE = parameters.version.seed_size
         self._field = parameters.circuit.field
 
+    @property
+    def share_sizes(self) -> tuple[int, ...]:
+        """Bytes of a report's public share, and of the input share of each aggregator."""
+        own = self.parameters
+        return (own.public_share_size, *(own.input_share_size(aggregator) for aggregator in range(self.SHARES)))
+
     def shard(self, ctx: bytes, measurement: Any, nonce: bytes, rand: bytes) -> tuple[bytes, list[bytes]]:
         """The public share and the input shares of a measurement."""
         _check_size("a nonce", nonce, self.NONCE_SIZE)

@@ -65,6 +65,11 @@ class Vdaf(Protocol):
     VERIFY_KEY_SIZE: int
     """bytes of the aggregators' common key, secret from clients"""
 
+    @property
+    @abstractmethod
+    def share_sizes(self) -> tuple[int, ...]:
+        """Bytes of a report's public share, and of the input share of each aggregator."""
+
     @abstractmethod
     def shard(self, ctx: bytes, measurement: Any, nonce: bytes, rand: bytes) -> tuple[bytes, list[bytes]]:
         """The public share and one input share for each aggregator; `InputError` for what cannot be measured."""
