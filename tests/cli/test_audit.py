@@ -45,7 +45,7 @@ def test_an_audit_says_what_it_found_and_fails_where_something_is_broken(few, ca
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--planted", "nothing"], "a planted fault is one of: half-width-noise"),
+        (["--planted", "nothing"], "a planted fault is one of: mirrored-noise"),
         (["--trust", "nobody"], "a trust model is one of: curator, secure sum, two servers, one report, local"),
         (["-e", "1", "--rho", "1"], "either ε or ρ"),
         (["-o", "audit.pdf"], "a .md or .html"),

@@ -82,7 +82,7 @@ def audit(
             say(str(trial.setting), done / max(runs, 1))
             seen = [next(outcomes) for _ in own]
             done += sum(order.runs for order in own)
-            for each in seen:
+            for each in seen if trial.noisy else ():
                 copies.add(each.observations)
             name = str(trial.setting)
             published[name] = published.get(name, 0) + sum(not each.error for one in seen for each in one.observations)

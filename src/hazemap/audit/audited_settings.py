@@ -43,6 +43,13 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 ALL_STATISTICS = tuple(f"{STATISTICS}:{name}".rstrip(":") for name in VARIANTS)
 
+MAPS: dict[str, dict[str, Any]] = {
+    "map:slots": {"slots": "hour-of-day", "time": "time"},
+    "map:marks": {"mark": "weight=1", "outside": "drop"},
+    "map:marks-in-slots": {"mark": "weight=1", "outside": "drop", "slots": "clock:7:00,16:00", "time": "time"},
+}
+"""Maps with more than numbers of people, in the place of a method, as keywords of `hazemap.release`."""
+
 DISTRICTS = "districts"
 """Stands for a file of districts that is written beside the table, and named in its place."""
 
@@ -75,6 +82,8 @@ class AuditedSetting:
             raise InputError(f"a trust model is one of: {', '.join(TRUSTS)}; found {self.trust!r}")
         if self.form not in FORMS:
             raise InputError(f"a table is one of: {', '.join(FORMS)}; found {self.form!r}")
+        if self.method.startswith("map:") and self.method not in MAPS:
+            raise InputError(f"maps of more than people are {', '.join(MAPS)}; found {self.method!r}")
         if self.of_values and self.method.partition(":")[2] not in VARIANTS:
             raise InputError(f"statistics are {', '.join(f'stats:{name}' for name in VARIANTS if name)}, or stats")
 
@@ -133,6 +142,9 @@ class AuditedSetting:
         cells = self.cells.replace(DISTRICTS, f"{DISTRICTS}@12:{folder / DISTRICTS}.geojson")
         value = "weight" if self.weighted else None
         chosen = {"cells": cells, "method": self.method, "bounding": self.bounding, "outside": self.outside}
+        if self.method in MAPS:
+            chosen = {**chosen, **MAPS[self.method]}
+            del chosen["method"]
         return {**shared, "value": value, **chosen}
 
     def __str__(self) -> str:

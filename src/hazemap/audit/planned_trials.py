@@ -9,6 +9,7 @@ from hazemap.audit.audited_settings import (
     CURATOR,
     DISTRICTS,
     LOCAL,
+    MAPS,
     ONE_REPORT,
     PARTS,
     RECIPES,
@@ -23,6 +24,7 @@ from hazemap.audit.audited_settings import (
     AuditedSetting,
     most_rows,
 )
+from hazemap.audit.bounding_trials import ExactTrial, RowChoiceTrial
 from hazemap.audit.csv_line_trials import CsvLineTrial
 from hazemap.audit.random_canaries import KINDS, CanaryCrowd
 from hazemap.audit.recipe_trials import RecipeTrial
@@ -68,6 +70,9 @@ RULES = ("one row", "rows:3", "cells:3", "one vote", "rows are people")
 CURATORS = ("kd-tree", "kd-tree-uniform", "kd-hybrid", "privtree", "htf", "htf-published", "htf+")
 """Those of them that ask for more than sums."""
 
+MARKED = tuple(method for method, options in MAPS.items() if "mark" in options)
+"""Maps of which people outside are no part."""
+
 SUMS_ONLY = tuple(method for method in METHODS if method.partition(":")[0] not in CURATORS)
 ANSWERED: dict[str, tuple[str, ...]] = {
     SECURE_SUM: SUMS_ONLY,
@@ -112,11 +117,28 @@ def of_setting(setting: AuditedSetting, runs: int) -> list[AuditTrial]:
         return [NeighbouringTablesTrial(setting, pair, runs) for pair in reporting(places)]
     trials: list[AuditTrial] = [NeighbouringTablesTrial(setting, pair, runs) for pair in pairs]
     trials += of_movement(setting, max(2, runs // 2))
+    trials += of_rows(setting, runs)
     if setting.method in CANARIES and setting.trust == CURATOR and setting.claim.measure == "ε":
         crowd = CanaryCrowd(
             places, KINDS[0 if setting.people_have_ids else 1], most, setting.bounding.startswith("cells")
         )
         trials.append(CanaryTrial(crowd, setting, max(4, runs // 5)))
+    return trials
+
+
+def of_rows(setting: AuditedSetting, runs: int) -> list[AuditTrial]:
+    """Numbers without noise, people outside, and which rows count: of a curator, whatever the method and the rule.
+
+    Which rows count is seen in a map of one level, whatever is asked: rows are bounded before.
+    """
+    if setting.trust != CURATOR:
+        return []
+    trials: list[AuditTrial] = [ExactTrial(square(setting), setting)]
+    if not setting.of_values and setting.method not in MARKED and setting.outside == "people":
+        trials.append(NeighbouringTablesTrial(setting, outside(square(setting)), runs))
+    if setting.bounding not in ("one vote", "rows are people"):
+        flat = AuditedSetting(f"flat:{DEPTH}", setting.bounding, epsilon=setting.epsilon, rho=setting.rho)
+        trials.append(RowChoiceTrial(Square(DEPTH), flat, max(2, min(runs, 8))))
     return trials
 
 
@@ -247,6 +269,13 @@ def short() -> list[AuditTrial]:
     trials: list[AuditTrial] = []
     for number, method in enumerate(METHODS):
         trials += of_setting(AuditedSetting(method, RULES[number % len(RULES)], epsilon="0.1"), 10)[:1]
+    for number, method in enumerate((*METHODS, *MAPS, *ALL_STATISTICS)):
+        rule = RULES[(number + 1) % len(RULES)] if method not in ALL_STATISTICS else RULES[0]
+        trials += of_rows(AuditedSetting(method, rule), 8)[:1]
+    for number, method in enumerate(MAPS):
+        for rule in RULES[number : number + 2]:
+            trials += of_setting(AuditedSetting(method, rule, epsilon="0.1"), 10)[:1]
+        trials += of_movement(AuditedSetting(method), 3)
     for rule in RULES:
         trials += of_setting(AuditedSetting("flat:5", rule), 12)
         trials += of_setting(AuditedSetting("auto", rule), 8)[:1]

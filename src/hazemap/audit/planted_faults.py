@@ -6,8 +6,8 @@ A planted fault is a context manager that is only ever entered in a process of i
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -16,6 +16,8 @@ import numpy as np
 
 from hazemap.algorithm_session import Session
 from hazemap.algorithms.adaptive_tree import Adaptive
+from hazemap.audit import planted_row_faults
+from hazemap.audit.fault_list import PLANTS, fault, known, planted, replaced
 from hazemap.audit.shuffle_runs import KEY_OF_SHUFFLER
 from hazemap.cells import Leaves
 from hazemap.device import event_population, recipe_answer
@@ -23,7 +25,7 @@ from hazemap.engines.duckdb import EngineTable
 from hazemap.engines.duckdb_connection import DuckDBConnection, literal, quoted
 from hazemap.engines.person_ids import Coded, TextIds
 from hazemap.engines.table_source import SourcePart, TableSource, named_numbers
-from hazemap.errors import InputError, LedgerError
+from hazemap.errors import LedgerError
 from hazemap.noisy_queries import Answer, Query, Question
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.distributed_noise import DistributedNoise
@@ -44,47 +46,10 @@ from hazemap.tables.votes import Votes
 from hazemap.trust import device_tasks
 from hazemap.trust.curator import Curator
 
-PLANTS: dict[str, str] = {}
-"""The planted faults that there are, and what they do."""
-
-_PLANTED: dict[str, Callable[[], AbstractContextManager[None]]] = {}
+__all__ = ["PLANTS", "known", "planted", "planted_row_faults"]  # those of rows are listed by being imported
 
 
-def planted(name: str) -> AbstractContextManager[None]:
-    """The fault of this name, in effect while this is open."""
-    return _PLANTED[known(name)]()
-
-
-def known(name: str) -> str:
-    """The name of a planted fault; `InputError` if there is none."""
-    if name not in PLANTS:
-        raise InputError(f"a planted fault is one of: {', '.join(PLANTS)}; found {name!r}")
-    return name
-
-
-def _fault(what: str) -> Callable[[Callable[[], Iterator[None]]], Callable[[], AbstractContextManager[None]]]:
-    """List a fault under the name of its function."""
-
-    def listed(plant: Callable[[], Iterator[None]]) -> Callable[[], AbstractContextManager[None]]:
-        name = plant.__name__.replace("_", "-")
-        PLANTS[name], _PLANTED[name] = what, contextmanager(plant)
-        return _PLANTED[name]
-
-    return listed
-
-
-@contextmanager
-def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """`owner.name` is `value` while this is open."""
-    before = owner.__dict__[name]
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        setattr(owner, name, before)
-
-
-@_fault("noise half as wide as the budget buys")
+@fault("noise half as wide as the budget buys")
 def half_width_noise() -> Iterator[None]:
     """Draw from narrower laws than are stated: everybody loses twice the stated ε (four times the stated ρ)."""
 
@@ -98,7 +63,7 @@ def half_width_noise() -> Iterator[None]:
         yield
 
 
-@_fault("a rule of k rows says that a person moves k − 1 votes")
+@fault("a rule of k rows says that a person moves k − 1 votes")
 def low_sensitivity() -> Iterator[None]:
     """Keep k rows of a person, with noise for k − 1: whoever has k rows in a cell loses ε·k/(k − 1)."""
     rule = next(each for each in AtMostRows.__mro__ if "sensitivity" in each.__dict__)
@@ -115,7 +80,7 @@ def low_sensitivity() -> Iterator[None]:
         yield
 
 
-@_fault("every third charge is not in the ledger")
+@fault("every third charge is not in the ledger")
 def skipped_charge() -> Iterator[None]:
     """Take the row away again after it was written: releases go on after the cap is spent."""
     charge, released, turns = Ledger.charge, Ledger.released, [0]
@@ -152,7 +117,7 @@ def _exact_votes() -> Iterator[list[Votes]]:
         yield seen
 
 
-@_fault("cells are cut where people are, without asking with noise")
+@fault("cells are cut where people are, without asking with noise")
 def unpaid_cells() -> Iterator[None]:
     """Cut the cells of the adaptive method in which somebody is, by exact counts, whatever the noisy answers say.
 
@@ -171,7 +136,7 @@ def unpaid_cells() -> Iterator[None]:
             yield
 
 
-@_fault("noise passes through 16-bit floating point")
+@fault("noise passes through 16-bit floating point")
 def float16_noise() -> Iterator[None]:
     """Round noise to half precision: beyond 2,048 only even numbers come out, beyond 4,096 multiples of 4.
 
@@ -187,7 +152,7 @@ def float16_noise() -> Iterator[None]:
         yield
 
 
-@_fault("a CSV file's dialect is guessed from its rows")
+@fault("a CSV file's dialect is guessed from its rows")
 def sniffed_dialect() -> Iterator[None]:
     """Let DuckDB's own reader guess delimiter, quote and escape from the first rows, as this project once did.
 
@@ -208,7 +173,7 @@ def sniffed_dialect() -> Iterator[None]:
         yield
 
 
-@_fault("ids that look alike are one person")
+@fault("ids that look alike are one person")
 def merged_ids() -> Iterator[None]:
     """Take case, spaces, plus signs and leading zeros from ids: 7, 07 and " 7" are one person of the bounding rule.
 
@@ -227,7 +192,7 @@ def merged_ids() -> Iterator[None]:
         yield
 
 
-@_fault("rounds are paid by cohorts that are the same people")
+@fault("rounds are paid by cohorts that are the same people")
 def shared_cohort() -> Iterator[None]:
     """Charge every round to a cohort of its own, and let everybody answer: people lose ε in every round."""
     spend, answer = Session._spend, Curator.answer
@@ -245,7 +210,7 @@ def shared_cohort() -> Iterator[None]:
         yield
 
 
-@_fault("how fine cells are depends on the exact number of people")
+@fault("how fine cells are depends on the exact number of people")
 def unpaid_threshold() -> Iterator[None]:
     """Call a twentieth of the people a full cell of the adaptive method: nobody paid for their exact number."""
     cut = Adaptive._cut
@@ -259,7 +224,7 @@ def unpaid_threshold() -> Iterator[None]:
             yield
 
 
-@_fault("noise is cut from a pool that was drawn once")
+@fault("noise is cut from a pool that was drawn once")
 def reused_noise() -> Iterator[None]:
     """Cut noise, somewhere, from a pool of four times the numbers that are first asked for, one for each scale.
 
@@ -278,7 +243,7 @@ def reused_noise() -> Iterator[None]:
         yield
 
 
-@_fault("reports are randomised with twice the stated ε₀")
+@fault("reports are randomised with twice the stated ε₀")
 def doubled_local_epsilon() -> Iterator[None]:
     """Turn bits on as rarely as with 2ε₀: whoever sees a report, or a sum of few, learns twice as much."""
     twice = property(lambda self: Coin(2 * self.epsilon, plus=1))
@@ -286,7 +251,7 @@ def doubled_local_epsilon() -> Iterator[None]:
         yield
 
 
-@_fault("a device without a matching event sends zeros")
+@fault("a device without a matching event sends zeros")
 def skipped_none_bin() -> Iterator[None]:
     """Send nothing in place of a report of none: silence tells who has no event."""
     own, report = recipe_answer.reported_bin, Asymmetric.report
@@ -302,7 +267,7 @@ def skipped_none_bin() -> Iterator[None]:
         yield
 
 
-@_fault("the bit of a person's own bin is always sent")
+@fault("the bit of a person's own bin is always sent")
 def true_bit_sent() -> Iterator[None]:
     """Leave out the coin of the 1: a report in which a bit is missing tells that it is not the person's."""
     report = Asymmetric.report
@@ -317,28 +282,28 @@ def true_bit_sent() -> Iterator[None]:
         yield
 
 
-@_fault("sums of fewer people are opened than a recipe states")
+@fault("sums of fewer people are opened than a recipe states")
 def ignored_minimum_cohort() -> Iterator[None]:
     """Check neither how many people are in a sum nor what it tells: small groups are seen."""
     with replaced(device_tasks, "check_recipe_sum", lambda *_: None):
         yield
 
 
-@_fault("people leave their shares of the noise out")
+@fault("people leave their shares of the noise out")
 def missing_noise_shares() -> Iterator[None]:
     """Add nothing: sums over people are exact, whoever opens them."""
     with replaced(DistributedNoise, "share", lambda _self, _stream, size: np.zeros(size, dtype=np.int64)):
         yield
 
 
-@_fault("a shuffler hands messages on in the order of their senders' numbers")
+@fault("a shuffler hands messages on in the order of their senders' numbers")
 def kept_order() -> Iterator[None]:
     """Permute nothing: the analyser, who gave the numbers, adds up one person's parts."""
     with replaced(shuffler_service, "permuted_pieces", lambda sent, _size, _stream: [b"".join(sent)]):
         yield
 
 
-@_fault("messages of a shuffle are sealed with the shuffler's key")
+@fault("messages of a shuffle are sealed with the shuffler's key")
 def sealed_to_the_shuffler() -> Iterator[None]:
     """Let the shuffler, who knows who sent a message, read it."""
     seal, public = client.messages, KeyPair.derived(Kem.X25519_HKDF_SHA256, KEY_OF_SHUFFLER).public

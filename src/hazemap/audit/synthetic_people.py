@@ -114,6 +114,11 @@ class File:
         return HEADER + b"".join(line.text for line in self.lines)
 
     @property
+    def people(self) -> int:
+        """How many people have a line in it."""
+        return len({line.person for line in self.lines})
+
+    @property
     def table(self) -> MemoryTable:
         """The rows, each person with a number of their own: what a release is about, read by nobody but the auditor."""
         rows = [line for line in self.lines if line.counts]
@@ -123,6 +128,7 @@ class File:
             "lat": np.array([row.lat for row in rows]),
             "weight": np.array([row.weight for row in rows]),
             "value": np.array([row.weight for row in rows]),
+            "mark": np.array([row.weight == 1 for row in rows]),
             "time": np.array([MIDNIGHT + 3600.0 * row.hour for row in rows]),
         }
         return MemoryTable(np.array([codes[row.person] for row in rows], dtype=np.int64), columns, 0)
@@ -144,12 +150,16 @@ def row(square: Square, person: str, place: int, weight: float = 1.0, note: str 
     return CsvLine(text.encode(), person, lon, lat, weight, hour=hour)
 
 
-def background(square: Square) -> list[CsvLine]:
-    """People who are there in any case: a town, a village, and some alone; none in the last quarter of the places."""
+def background(square: Square, often: int = 1) -> list[CsvLine]:
+    """People who are there in any case: a town, a village, and some alone; none in the last quarter of the places.
+
+    Each has so many rows, all in one place and one hour.
+    """
     size = square.size
     town, village, middle = size // 8, size // 3, size // 2
     places = chain([town] * 90, [town + 1] * 25, [village] * 40, range(0, middle, max(1, middle // 24)))
-    return [row(square, f"b{number}", place) for number, place in enumerate(places)]
+    everybody = [row(square, f"b{number}", place, hour=number % 24) for number, place in enumerate(places)]
+    return [line for _ in range(often) for line in everybody]
 
 
 def canary(square: Square, place: int, rows: int, weight: float = 1.0, name: str = "zz") -> list[CsvLine]:
@@ -207,9 +217,9 @@ def standard(square: Square, rule: str, most: int) -> list[NeighbouringTables]:
     """The neighbours that every method is tried with: somebody alone, far from all; and somebody more in the town.
 
     Each brings more rows than a rule leaves anybody (`most`), of a large weight; where cells are bounded, in as many
-    cells as the rule leaves, next to each other.
+    cells as the rule leaves, next to each other. All others bring twice as many rows as the rule leaves them, too.
     """
-    base = background(square)
+    base = background(square, 1 if rule == "rows are people" else 2 * most)
     found = []
     for name, place in (("somebody alone", square.size - 4), ("somebody in the town", square.size // 8)):
         places = [place + step for step in range(most)] if rule.startswith("cells") else [place]

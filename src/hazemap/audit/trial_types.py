@@ -3,12 +3,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
 from hazemap.audit.audited_settings import CURATOR, LOCAL, REPORTS, AuditedSetting, most_rows
 from hazemap.audit.device_runs import followed
 from hazemap.audit.evidence import noise_independence as noise
+from hazemap.audit.evidence import noise_repetition as repetition
 from hazemap.audit.evidence.canary_guessing import Guesses
 from hazemap.audit.evidence.distinguishing_events import Facts, certain, confirmed, distinguished, facts
 from hazemap.audit.evidence.empirical_privacy_loss import Laws
@@ -34,9 +36,10 @@ MOST_PLACES = 3
 
 
 class AuditTrial(ABC):
-    """Something to run, and to judge; `setting` is what is tried."""
+    """Something to run, and to judge; `setting` is what is tried. Answers of one that is not `noisy` may be alike."""
 
     setting: AuditedSetting
+    noisy: ClassVar[bool] = True
 
     @abstractmethod
     def orders(self) -> list[RunOrder]:
@@ -64,9 +67,9 @@ class NeighbouringTablesTrial(AuditTrial):
         """Both files, in parts of the runs, so that processes can share them."""
         part = max(1, min(self.runs, 25))
         sizes = [part] * (self.runs // part) + [self.runs % part] * bool(self.runs % part)
-        people = 1 if self.setting.trust == LOCAL else len(self.neighbours.gone.lines) + 1
+        people = 1 if self.setting.trust == LOCAL else self.neighbours.gone.people + 1
         if self.setting.trust == REPORTS:  # whoever is in no place reports, too
-            people = len(self.neighbours.gone.lines)
+            people = self.neighbours.gone.people
         files = (self.neighbours.there.content, self.neighbours.gone.content)
         return [RunOrder(self.setting, content, size, people) for content in files for size in sizes]
 
@@ -106,6 +109,7 @@ class NeighbouringTablesTrial(AuditTrial):
             note = f"{laws.numbers:,} numbers of noise"
             yield LossTest("the law of the noise", about, claim, laws.lower, count, note)
             yield from noise.tests(runs, about)
+            yield from repetition.tests(runs, about)
         if not curated:
             first = [(outcome.order.people, seen) for outcome in outcomes for seen in outcome.observations][:REPLAYED]
             strange = [seen for people, seen in first if seen.transcript and not followed(self.setting, people, seen)]

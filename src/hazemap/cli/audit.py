@@ -112,13 +112,13 @@ def _trials(
     short: bool,
 ) -> "list[AuditTrial]":
     from hazemap.audit import planned_trials as plan
-    from hazemap.audit.audited_settings import CURATOR, TRUSTS
+    from hazemap.audit.audited_settings import ALL_STATISTICS, CURATOR, MAPS, TRUSTS
 
     if epsilon is not None and rho is not None:
         raise InputError("give either ε or ρ, not both")
     if short:
         return plan.short()
-    chosen = plan.METHODS if methods and ALL in methods else tuple(methods or ["auto"])
+    chosen = (*plan.METHODS, *MAPS, *ALL_STATISTICS) if methods and ALL in methods else tuple(methods or ["auto"])
     bounding = plan.RULES if rules and ALL in rules else tuple(rules or ["one row"])
     trust = TRUSTS if trusts and ALL in trusts else tuple(trusts or [CURATOR])
     price = epsilon if epsilon is not None or rho is not None else "1"
