@@ -1,11 +1,13 @@
 """`hazemap release`."""
 
 import json
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hazemap.cli import cap_advice
 from hazemap.releases import Release
 
 BOX = "--box=13.2,52.4,13.6,52.6"
@@ -222,3 +224,29 @@ def test_folders_and_patterns_and_csv(hazemap, points, tmp_path):
         assert done.json["total"]["value"] == pytest.approx(4000, abs=300)
     names = [each["dataset"] for each in json.loads(hazemap("ledger", "list", "--json").out)["datasets"]]
     assert names == ["a", "parts"]
+
+
+@pytest.mark.parametrize(("answer", "cap"), [("", "3"), ("2", "2"), ("none", None)])
+def test_the_first_charge_asks_whoever_sits_at_a_terminal_for_a_cap(
+    answer, cap, hazemap, visits, monkeypatch, usual_cap
+):
+    asked, terminal = [], SimpleNamespace(isatty=lambda: True)
+    monkeypatch.setattr(cap_advice, "sys", SimpleNamespace(stdin=terminal, stderr=terminal))
+    monkeypatch.setattr(cap_advice.typer, "prompt", lambda text, **_: asked.append(text) or answer)
+    assert hazemap(*GOOD, "--method", "flat:3").code == 0
+    assert hazemap(*GOOD, "--method", "flat:3", "--force").code == 0
+    assert asked == ["A cap, or 'none' (ε = 3)"]
+    [page] = hazemap("ledger", "list", "--json").json["datasets"]
+    assert page["cap"] == (cap and {"kind": "PureDP", "epsilon": cap})
+
+
+def test_without_a_terminal_the_usual_cap_is_set_and_said_and_options_say_another(hazemap, visits, usual_cap):
+    flat = (*GOOD[:-1], "flat.parquet", "--method", "flat:3", "--force")
+    done = hazemap(*flat)
+    assert done.code == 0 and "may cost ε = 3, ever" in done.err and "leaves ε = 2 of its cap, ε = 3" in done.out
+    assert hazemap(*flat, "--cap", "9").code == 2
+    said = hazemap(*flat, "--cap", "9", "--dataset", "other")
+    assert said.code == 0 and "ever" not in said.err and "leaves ε = 8 of its cap, ε = 9" in said.out
+    assert "has no cap yet" in hazemap(*flat, "--no-cap", "--dataset", "third").err
+    much = hazemap("ledger", "cap", "third", "9")
+    assert much.code == 0 and "ε = 9 in all is much: whoever has all its releases" in much.err
