@@ -133,11 +133,13 @@ hazemap.releases.Release.save = in_two_halves
 """A build that writes the file where everybody can see it."""
 
 LATE = """
+from hazemap.privacy.budget import PrivacyAmount
 from hazemap.privacy.ledger_account import LedgerAccount
 charge, owed = LedgerAccount.charge, []
 def later(self, price):
     owed.append((self, price))
-    self._charges.append(type("Promised", (), {"id": (1 << 40) + len(owed), "total": None, "price": price})())
+    total = PrivacyAmount("ε", sum(each.epsilon for _, each in owed))
+    self._charges.append(type("Promised", (), {"id": (1 << 40) + len(owed), "total": total, "price": price})())
 LedgerAccount.charge = later
 save = hazemap.releases.Release.save
 def save_first(release, path):

@@ -7,16 +7,17 @@ tells nothing that these answers do not.
 **How sure.** A run of a table with nobody on its map stops with probability 1 − `CHANCE` at least: each of the q
 answers is tried twice, its total and its fullest cell, and noise alone passes each trial with probability CHANCE/2q at
 most (a total by the law of its noise, see `estimate.confidence_margins.reach`; a cell by the tail of the law, times the
-number of cells). Conversely a run stops although people are there only if no trial sees them: with N people where a
-trial needs t, its noise is below t − N, so for N = 2t the probability is CHANCE/2q at most, the law being symmetric. A
-box is not found with the same two errors: noise lifts any tile above the threshold of `LocateBox` in 1 run of 100, and
-a tile with twice as many people as that stays below it in fewer than 1 of 10,000.
+number of cells). Conversely a run stops although people are there only if no trial sees them, and if the look bounds
+their number by `WORTH` standard errors of a count that has the whole budget: a look that sees less decides nothing.
+With N people where a trial needs t, its noise is below t − N, so for N = 2t the probability is CHANCE/2q at most, the
+law being symmetric. A box is not found with errors of its own: noise lifts any tile above the threshold of `LocateBox`
+in 1 run of 100, and a tile with twice as many people as that stays below it in fewer than 1 of 10,000.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import log, sqrt
+from math import inf, log, sqrt
 from statistics import NormalDist
 from typing import Any, Literal
 
@@ -36,8 +37,11 @@ from hazemap.values.cells_in_slots import AllSlots
 LOOK = Fraction(1, 10)
 """The part of a budget that a look may spend: of ε under pure ε, and of ρ otherwise."""
 
-CHANCE = 0.01
+CHANCE = 0.05
 """In so many runs at most nobody is taken for somebody."""
+
+WORTH = 330
+"""So many standard errors of a count that has the whole budget: 467 people at ε = 1. Fewer make some 16 cells."""
 
 _MEANT = (
     "look whether the box is the right one, and whether rows are read as they are meant (degrees, not swapped, in the "
@@ -79,10 +83,16 @@ def judged(
         if not isinstance(following.encoder, Values):
             return None
         return _too_few(grids[-1][1], following.encoder, prices.stddev(following.encoder, following.share))
-    asked = list(_counts(transcript))
+    return _nobody(list(_counts(transcript, prices)))
+
+
+def _nobody(asked: Sequence["_Counted"]) -> Stop | None:
+    """A stop where no answer shows anybody on the map, and together they say that few are there."""
     if not asked or any(each.shows_somebody(CHANCE / (2 * len(asked))) for each in asked):
         return None
     most = min(each.most(CHANCE) for each in asked)
+    if most > WORTH * min(each.least for each in asked):
+        return None
     outside = [each.outside for each in asked if each.outside is not None and each.outside_stands_out(CHANCE)]
     found = f"nobody stands out of the noise: by the look, fewer than about {max(most, 1):,.0f} people are on the map"
     if not outside:
@@ -156,12 +166,16 @@ def _too_few(grid: Answer, values: Values, stddev: float) -> Stop | None:
 
 @dataclass(frozen=True)
 class _Counted:
-    """What one question counted: inside of the map, and outside it where that was asked."""
+    """What one question counted: inside of the map, and outside it where that was asked.
+
+    `least` is the noise of a count that has the whole budget.
+    """
 
     inside: Floats
     noise: Floats
     kurtosis: float
     outside: tuple[float, float] | None
+    least: float
 
     def shows_somebody(self, chance: float) -> bool:
         """Whether the total, or the fullest cell, is more than noise makes of nobody with this probability each."""
@@ -169,7 +183,7 @@ class _Counted:
 
     def most(self, chance: float) -> float:
         """How many people there are inside at most, but with this probability."""
-        return max(self._total, 0.0) + self._margin(chance)
+        return max(self._total + self._margin(chance), 0.0)
 
     def outside_stands_out(self, chance: float) -> bool:
         """Whether more people than noise makes of nobody are outside."""
@@ -194,7 +208,7 @@ class _Counted:
         return np.maximum(self.noise * (-log(each) / sqrt(2) if laplace else NormalDist().inv_cdf(1 - each)), 0.5)
 
 
-def _counts(transcript: Sequence[tuple[Question, Answer]]) -> Iterator[_Counted]:
+def _counts(transcript: Sequence[tuple[Question, Answer]], prices: Prices | None) -> Iterator[_Counted]:
     """Every question about numbers of people on the map, in people."""
     tiles = LocateBox().tiles
     for question, answer in transcript:
@@ -207,4 +221,5 @@ def _counts(transcript: Sequence[tuple[Question, Answer]]) -> Iterator[_Counted]
         noise = noise / encoder.bounding.unit
         if not outside.all():
             known = (float(sums[outside][0]), float(noise[outside][0])) if outside.any() else None
-            yield _Counted(sums[~outside], noise[~outside], answer.kurtosis, known)
+            least = inf if prices is None else prices.stddev(encoder, Fraction(1)) / encoder.bounding.unit
+            yield _Counted(sums[~outside], noise[~outside], answer.kurtosis, known, least)
