@@ -76,6 +76,21 @@ def test_how_times_and_lines_are_read_is_said_after_every_run_and_follows_from_n
     assert "A line of CSV" not in whole.err and len(whole.json["notes"]) == 1
 
 
+@pytest.mark.usefixtures("looks")
+def test_a_run_that_stops_after_its_look_names_times_and_lines_too(hazemap, tmp_path):
+    rows = "".join(f"u{i},13.4,52.5,{1780228800 + i}\n" for i in range(2_000))
+    (tmp_path / "unix.csv").write_text(f"user,lon,lat,time\n{rows}")
+    stopped = hazemap("release", "unix.csv", "-e", "1", BOX, "--slots", "hour-of-day", "-o", "unix.parquet")
+    assert stopped.code != 0 and not (tmp_path / "unix.parquet").exists()
+    for words in (
+        "or with --time-format",
+        "as many fields in a line of CSV",
+        "Times were read as ISO 8601",
+        "4 fields",
+    ):
+        assert words in stopped.err
+
+
 def test_seconds_since_1970_are_read_where_they_are_declared(hazemap, tmp_path):
     rows = "".join(f"u{i},13.4,52.5,{1780228800 + i}\n" for i in range(2_000))
     (tmp_path / "unix.csv").write_text(f"user,lon,lat,time\n{rows}")

@@ -45,7 +45,8 @@ WORTH = 330
 
 _MEANT = (
     "look whether the box is the right one, and whether rows are read as they are meant (degrees, not swapped, in the "
-    "right columns, with the decimal sign of --decimal, and times in their zone)"
+    "right columns, with the decimal sign of --decimal; times in ISO 8601, or with --time-format; as many fields in "
+    "a line of CSV as its header has)"
 )
 
 FEW_PLACES = 0.02

@@ -5,9 +5,12 @@ beyond them follows from the noisy numbers that it has paid for.
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from hazemap.errors import HazemapError
+from hazemap.cli.console_output import note
+from hazemap.errors import HazemapError, Stopped
 
 if TYPE_CHECKING:
     from hazemap.specs.release_spec import ReleaseSpec
@@ -25,6 +28,17 @@ def reading_notes(order: "ReleaseSpec | StatisticsSpec") -> list[str]:
     if order.table.source is not None and _is_csv(order.table.source):
         notes.append(_of_lines(order))
     return notes
+
+
+@contextmanager
+def notes_where_it_stops(order: "ReleaseSpec | StatisticsSpec", as_json: bool) -> Iterator[None]:
+    """Print the notes of a run that stops after its look; one that goes on prints them beside its result."""
+    try:
+        yield
+    except Stopped:
+        for line in () if as_json else reading_notes(order):
+            note(line)
+        raise
 
 
 def where_nobody_is(order: "ReleaseSpec | StatisticsSpec") -> str:

@@ -7,7 +7,7 @@ import typer
 
 from hazemap.cli.cap_advice import Cap, GoOn, NoCap, People, Yes, advise_cap, cap_for, foretell
 from hazemap.cli.console_output import deliver, note, progress, several
-from hazemap.cli.reading_notes import reading_notes, where_nobody_is
+from hazemap.cli.reading_notes import notes_where_it_stops, reading_notes, where_nobody_is
 from hazemap.cli.shared_options import AsJson, LedgerPlace, Memory, ledger_at
 from hazemap.cli.spec_options import Schema, SpecFile, WrittenSpec, options, print_schema, specified, written
 from hazemap.errors import InputError
@@ -56,7 +56,7 @@ def release(
     limit = None if memory is None else memory << 20
     foretell(order, people, yes, as_json)
     money = cap_for(book, order.dataset, "full", order.budget, cap, no_cap, as_json)
-    with progress() as tell:
+    with notes_where_it_stops(order, as_json), progress() as tell:
         made = run_release(order, ledger=book, memory_limit=limit, progress=tell, go_on=go_on, **money)
     status = book.status(made.statement.dataset, "full")
     assert status is not None  # noqa: S101 - it has just paid
