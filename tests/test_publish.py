@@ -306,7 +306,7 @@ def test_a_box_that_nobody_declared_is_found_for_hexagons_and_squares(table, led
         made = release(table, epsilon=1, ledger=ledger, cells=cells)
         total = made.total(confidence=1 - 1e-6)
         assert 3000 < total.value < PEOPLE + 6 * total.stddev
-        assert made.density(13.32, 52.46).best > 0
+        assert made.density(13.32, 52.46).best_guess > 0
         middle = made.count(hazemap.Box(13.30, 52.45, 13.34, 52.47))  # where one person of three is
         assert 900 < middle.value < 1700
         assert middle.low > 0

@@ -96,6 +96,15 @@ class TableUrl:
         parts = [part for part in found.groups() if part] if found else [self.table]
         return tuple(part[1:-1].replace('""', '"') if part[0] == '"' else _small(part) for part in parts)
 
+    def beside(self, more: str) -> "TableUrl":
+        """The table whose name goes on with some small letters.
+
+        >>> TableUrl.parse('postgresql://h/d?table="Visits"').beside("_total").table
+        '"Visits_total"'
+        """
+        quoted = self.table.endswith('"')
+        return TableUrl(self.database, f'{self.table[:-1]}{more}"' if quoted else self.table + more)
+
 
 def _parsed(text: str) -> tuple[str, list[tuple[str, str, str]]]:
     """What stands before the parameters, and of each of these its name, its value, and both as they are written.

@@ -13,7 +13,7 @@ def test_centres_are_printed_with_intervals(release, hazemap):
     found = hazemap("centres", "map.parquet", "-k", "3", "--json").json
     assert len(found["centres"]) == 3
     assert all(each["low"] < each["high"] for each in found["centres"])
-    assert sum(each["count"] for each in found["centres"]) == pytest.approx(4_000, rel=0.1)
+    assert sum(each["best_guess"] for each in found["centres"]) == pytest.approx(4_000, rel=0.1)
 
 
 def test_centres_are_written_whole(release, hazemap, tmp_path):
@@ -22,7 +22,7 @@ def test_centres_are_written_whole(release, hazemap, tmp_path):
     assert [each["geometry"]["type"] for each in found["features"]] == ["Point", "Point"]
     assert found["statement"]["dataset"] == "visits"
     assert hazemap("centres", "map.parquet", "-k", "2", "-o", "c.csv").code == 0
-    assert (tmp_path / "c.csv").read_text().startswith("lon,lat,count,low,high,metres\n")
+    assert (tmp_path / "c.csv").read_text().startswith("lon,lat,best_guess,low,high,metres\n")
     assert json.loads((tmp_path / "c.csv.statement.json").read_text())["dataset"] == "visits"
     assert "is there already" in hazemap("centres", "map.parquet", "-o", "c.csv").err
     assert ".csv or .geojson" in hazemap("centres", "map.parquet", "-o", "c.txt").err

@@ -49,9 +49,9 @@ def test_a_replay_that_gives_other_numbers_is_an_error(release, hazemap, monkeyp
 def test_a_number_that_was_changed_is_noticed(release, hazemap, tmp_path):
     path = tmp_path / "map.parquet"
     table = pq.read_table(path)
-    counts = table.column("count").to_numpy().copy()
+    counts = table.column("best_guess").to_numpy().copy()
     counts[0] += 100
-    changed = table.set_column(table.column_names.index("count"), "count", [counts])
+    changed = table.set_column(table.column_names.index("best_guess"), "best_guess", [counts])
     pq.write_table(changed.replace_schema_metadata(table.schema.metadata), path)
     done = hazemap("inspect", "map.parquet")
     assert (done.code, done.out) == (2, "")

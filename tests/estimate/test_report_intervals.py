@@ -10,11 +10,11 @@ from scipy.stats import binom
 from hazemap.algorithms.item_counts import counted_items, frequent_bins
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import reach
+from hazemap.estimate.leading_intervals import margins
 from hazemap.estimate.report_intervals import asymmetry_margin, report_intervals
 from hazemap.noisy_queries import Answer
 from hazemap.privacy.local_randomisers import Asymmetric, Symmetric, UnaryEncoding
 from hazemap.privacy.random_stream import Stream
-from hazemap.releases.estimates import bounds
 from hazemap.trust.randomised_reports import debiased
 
 LAWS = [
@@ -73,7 +73,8 @@ def test_rare_and_frequent_bins_of_1500_people(law):
         margin = reach(0.95, law.kurtosis(1_500)) * stddev
         worst = max(worst, *misses(numbers, weights, numbers - margin, numbers + margin, holders))
         # A map's margins are wider than they need be, and hold on either side.
-        low, high = bounds(numbers, stddev, law.kurtosis(1_500), 0.95, asymmetry_margin(law.chances, 0.95))
+        margin = margins(stddev, law.kurtosis(1_500), 0.95, asymmetry_margin(law.chances, 0.95))
+        low, high = numbers - margin, numbers + margin
         assert max(misses(numbers, weights, low, high, holders)) <= 0.025
     assert worst > {Asymmetric(Fraction(8)): 0.07, Asymmetric(Fraction(6)): 0.037, Symmetric(Fraction(3)): 0.03}.get(
         law, 0.025

@@ -33,7 +33,7 @@ def test_a_vector_export_holds_every_cell_and_number(any_release, tmp_path, suff
     wanted = any_release.to_geodataframe()
     name = wanted.columns[0]
     found, wanted = (frame.sort_values(name).reset_index(drop=True) for frame in (found, wanted))
-    for column in ("level", "count", "unbiased", "stddev", "low", "high", "area_km2", "per_km2"):
+    for column in ("level", "best_guess", "unbiased", "stddev", "low", "high", "area_km2", "per_km2"):
         assert found[column].to_numpy() == pytest.approx(wanted[column].to_numpy()), column
     assert list(found[name]) == list(wanted[name])
     assert found.crs.to_epsg() == 4326
@@ -85,8 +85,8 @@ def test_tiles_open_and_hold_every_cell_at_their_deepest_zoom(request, kind, tmp
     release.export(tmp_path / "map.pmtiles")
     found = pyogrio.read_dataframe(tmp_path / "map.pmtiles")
     name = release.to_dataframe().columns[0]
-    numbers = found.drop_duplicates(name).set_index(name)["count"]  # a cell is cut at the edges of tiles
-    wanted = release.to_dataframe().set_index(name)["count"]
+    numbers = found.drop_duplicates(name).set_index(name)["best_guess"]  # a cell is cut at the edges of tiles
+    wanted = release.to_dataframe().set_index(name)["best_guess"]
     assert numbers.sort_index().to_numpy() == pytest.approx(wanted.sort_index().to_numpy())
 
 
@@ -94,7 +94,7 @@ def test_csv_is_plain_and_has_its_statement_beside_it(any_release, tmp_path):
     any_release.export(tmp_path / "map.csv")
     found = pd.read_csv(tmp_path / "map.csv", dtype={any_release.to_dataframe().columns[0]: str})
     wanted = any_release.to_dataframe()
-    assert found["count"].to_numpy() == pytest.approx(wanted["count"].to_numpy())
+    assert found["best_guess"].to_numpy() == pytest.approx(wanted["best_guess"].to_numpy())
     assert list(found.iloc[:, 0]) == list(wanted.iloc[:, 0])
     shapes, points = shapely.from_wkt(found["geometry"]), shapely.points(found["lon"], found["lat"])
     assert shapely.contains(shapes, points).all()

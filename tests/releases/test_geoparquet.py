@@ -70,7 +70,7 @@ def test_geopandas_opens_it(any_release, path):
     wanted = any_release.to_geodataframe()
     assert list(frame.columns) == list(wanted.columns)
     assert frame.crs == "OGC:CRS84"
-    assert frame["count"].sum() == pytest.approx(any_release.total().best)
+    assert frame["best_guess"].sum() == pytest.approx(any_release.total().best_guess)
     assert frame.geometry.geom_equals(wanted.geometry.set_crs(frame.crs, allow_override=True)).all()
     west, south, east, north = any_release.ground.extent
     corner = (west, south, west + 0.3 * (east - west), south + 0.3 * (north - south))
@@ -82,10 +82,10 @@ def test_duckdb_reads_it_without_any_extension(any_release, path):
 
     any_release.save(path)
     with duckdb.connect() as con:
-        [(cells, total)] = con.execute("select count(*), sum(count) from read_parquet(?)", [str(path)]).fetchall()
+        [(cells, total)] = con.execute("select count(*), sum(best_guess) from read_parquet(?)", [str(path)]).fetchall()
         rows = con.execute("select key, value from parquet_kv_metadata(?)", [str(path)]).fetchall()
     assert cells == any_release.map.places.sum()
-    assert total == pytest.approx(any_release.total().best)
+    assert total == pytest.approx(any_release.total().best_guess)
     label = json.loads(dict(rows)[b"hazemap"])
     assert label["line"] == any_release.statement.line()
 
@@ -193,7 +193,7 @@ def with_another(path: Path, column: str) -> None:
     rewritten(path, table.set_column(at, table.schema.field(at), [values]), metadata)
 
 
-@pytest.mark.parametrize("column", ["count", "unbiased", "stddev"])
+@pytest.mark.parametrize("column", ["best_guess", "unbiased", "stddev"])
 def test_a_number_that_was_changed_is_noticed(release, path, column):
     release.save(path)
     with_another(path, column)

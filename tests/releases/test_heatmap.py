@@ -42,7 +42,7 @@ def test_a_heatmap_has_about_as_many_people_as_the_map():
     found = release.heatmap(500)
     rows, columns = found.density.shape
     pixel = found.view.width / columns * ground(found.view.latitude) / 1e3
-    assert np.nansum(found.unbiased) * pixel**2 == pytest.approx(release.total().value, rel=0.03)
+    assert np.nansum(found.unbiased) * pixel**2 == pytest.approx(release.total().unbiased, rel=0.03)
     assert found.metres == 500 and (found.density >= 0).all() and (rows, columns) == found.stddev.shape
 
 

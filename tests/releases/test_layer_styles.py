@@ -51,7 +51,7 @@ def test_every_cell_has_one_colour_and_unsure_ones_a_hatch(any_release):
     known = np.isfinite(columns["per_km2"])
     assert (np.sum(fills, axis=0) == known).all()
     sparse, dense = (met(rule, columns) for rule in style.rules if isinstance(rule.look, Hatch))
-    relative = columns["stddev"] / np.maximum(columns["count"], 1e-300)
+    relative = columns["stddev"] / np.maximum(columns["best_guess"], 1e-300)
     assert (sparse == (relative > 0.5)).all()
     assert (dense == (relative > 1)).all()
 

@@ -32,8 +32,8 @@ def test_density_is_the_count_of_the_cell_around_per_square_kilometre(any_releas
     row = frame.iloc[len(frame) // 2]
     point = row.geometry.representative_point()
     found = any_release.density(point.x, point.y)
-    assert found.best == pytest.approx(row.per_km2)
-    assert found.value == pytest.approx(row.unbiased / row.area_km2)
+    assert found.best_guess == pytest.approx(row.per_km2)
+    assert found.unbiased == pytest.approx(row.unbiased / row.area_km2)
     assert found.stddev == pytest.approx(row.stddev / row.area_km2)
     assert found.counted == "people per km²"
 
@@ -47,15 +47,15 @@ def test_a_point_outside_the_map_is_explained(any_release, lon, lat):
 def test_nowhere_is_apart_from_the_places(nowhere_release, release):
     assert release.nowhere is None
     at = 3
-    assert nowhere_release.nowhere.value == pytest.approx(nowhere_release.map.unbiased[at])
-    everywhere = nowhere_release.total().value + nowhere_release.nowhere.value
+    assert nowhere_release.nowhere.unbiased == pytest.approx(nowhere_release.map.unbiased[at])
+    everywhere = nowhere_release.total().unbiased + nowhere_release.nowhere.unbiased
     assert everywhere == pytest.approx(nowhere_release.map.unbiased.sum())
     assert len(nowhere_release.to_dataframe()) == nowhere_release.map.cells.size - 1
 
 
 def test_the_top_cells_are_the_largest_by_count_or_density(nested_release):
     frame = nested_release.to_geodataframe()
-    for by, column in (("count", "count"), ("density", "per_km2")):
+    for by, column in (("count", "best_guess"), ("density", "per_km2")):
         top = nested_release.top(3, by=by)
         assert list(top[column]) == sorted(frame[column], reverse=True)[:3]
         assert (top["low"] < top["unbiased"]).all()
@@ -117,6 +117,7 @@ def test_a_picture_has_the_statement_beneath_it(release, monkeypatch):
         "counted": "people",
         "note": "People outside the map were not counted.",
         "title": "Berlin",
+        "fine": release.shown,
     }
 
 
@@ -132,4 +133,4 @@ def test_cells_in_another_order_give_the_same_answers(make):
     order = np.random.default_rng(3).permutation(leaves.size)
     shuffled = make(Leaves(leaves.tree, leaves.cells[order]))
     cell = leaves.tree.names(leaves.cells[order[:1]])[0]
-    assert shuffled.count(cell).value == pytest.approx(shuffled.map.unbiased[0])
+    assert shuffled.count(cell).unbiased == pytest.approx(shuffled.map.unbiased[0])

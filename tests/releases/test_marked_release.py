@@ -65,7 +65,7 @@ def test_shares_are_near_the_truth_and_intervals_say_how_near(made):
         for share, mean in zip(found.shares, true, strict=True):
             assert 0 <= share.low <= share.value <= share.high <= 1
             assert share.value == pytest.approx(mean, abs=0.03)
-        assert found.people.value == pytest.approx(done.count(region or BOX).value, abs=200)
+        assert found.people.unbiased == pytest.approx(done.count(region or BOX).unbiased, abs=200)
 
 
 def test_a_region_is_of_whole_cells(made):
@@ -87,7 +87,7 @@ def test_every_row_of_the_table_has_its_shares(made):
         share, low, high = (frame[f"{mark}_{what}"] for what in ("share", "low", "high"))
         known = share.notna()
         assert ((low <= share) & (share <= high))[known].all() and (low >= 0).all() and (high <= 1).all()
-    assert frame["unbiased"].sum() == pytest.approx(made[0].total().value)
+    assert frame["unbiased"].sum() == pytest.approx(made[0].total().unbiased)
 
 
 @pytest.mark.parametrize("suffix", ["geojson", "gpkg", "csv", "tif"])

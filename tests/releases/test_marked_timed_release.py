@@ -92,13 +92,13 @@ def test_slots_add_up_to_the_total_and_shares_are_near_the_truth(made):
         part = made.during(slots)
         for where, inside in ((None, some), (WEST, some & (table.lon < 13.4))):
             found, people = part.share(where), table[inside]
-            assert abs(found.people.value - len(people)) < 60  # the map is a square around the box
+            assert abs(found.people.unbiased - len(people)) < 60  # the map is a square around the box
             for share, true in zip(found.shares, (people.ill.mean(), (people.status == 2).mean()), strict=True):
                 assert 0 <= share.low <= share.value <= share.high <= 1
                 assert share.value == pytest.approx(true, abs=0.05 if slots != 2 else 0.2)
     parts = [made.during(slot) for slot in SLOTS]
     assert np.array_equal(sum(part.counts.sides for part in parts), made.counts.sides)
-    assert sum(part.total().value for part in parts) == made.total().value
+    assert sum(part.total().unbiased for part in parts) == made.total().unbiased
     assert made.during("0-2").share() == made.share()
     widths = [part.share().shares[0].high - part.share().shares[0].low for part in parts]
     assert widths[2] > 3 * max(widths[:2])  # few are there at night
@@ -107,12 +107,13 @@ def test_slots_add_up_to_the_total_and_shares_are_near_the_truth(made):
 
 
 def test_the_table_has_the_shares_of_the_total_and_of_every_slot(made):
-    frame = made.to_dataframe()
+    frame, total = made.to_dataframe(), made.total_release.to_dataframe()
     cells = made.cells.size
-    assert len(frame) == made.told == 4 * cells and list(frame.slot[cells : cells + 3]) == list(SLOTS)
-    total, night = frame[frame.slot == "all"], frame[frame.slot == SLOTS[2]]
-    for column in ("unbiased", "ill_count", "status=2_count"):
-        each = frame[frame.slot != "all"].groupby("cell", sort=False)[column].sum()
+    assert len(frame) == 3 * cells and made.told == 4 * cells and list(frame.slot[:3]) == list(SLOTS)
+    assert frame["unbiased"].sum() == pytest.approx(made.total().unbiased), "a sum over the table counts all once"
+    night = frame[frame.slot == SLOTS[2]]
+    for column in ("unbiased", "ill_unbiased", "status=2_unbiased"):
+        each = frame.groupby("cell", sort=False)[column].sum()
         assert np.allclose(each.to_numpy(), total[column])
     for mark in MARKS:
         share, low, high = (frame[f"{mark}_{what}"] for what in ("share", "low", "high"))
@@ -127,6 +128,8 @@ def test_the_file_is_read_by_other_tools(kept):
 
     made, path = kept
     stored = geopandas.read_parquet(path)
+    assert (stored[stored.slot == "all"]["ill_share"].to_numpy() == made.counts.shares("ill").values).all()
+    stored = stored[stored.slot != "all"].reset_index(drop=True)
     frame = made.to_geodataframe()
     assert stored[["cell", "slot", "ill_share"]].equals(frame[["cell", "slot", "ill_share"]])
     assert stored.geometry.to_wkb().equals(frame.geometry.to_wkb())
@@ -142,18 +145,20 @@ def test_exports_carry_slots_and_shares(made, tmp_path, suffix):
         with rasterio.open(path) as raster:
             assert raster.descriptions == SLOTS and 0 <= np.nanmin(raster.read()) <= np.nanmax(raster.read()) <= 1
     elif suffix == ".csv":
-        assert path.read_text().splitlines()[0].startswith("cell,slot,level,count")
+        assert path.read_text().splitlines()[0].startswith("cell,slot,level,best_guess")
     else:
         import geopandas
 
-        assert set(geopandas.read_file(path, layer=0)["slot"]) == {"all", *SLOTS}
+        assert set(geopandas.read_file(path, layer=0)["slot"]) == set(SLOTS)
+        assert "slot" not in geopandas.read_file(tmp_path / f"m.total{suffix}", layer=0)
 
 
 def test_bands_are_of_every_slot_and_styles_too(made):
     assert made.bands(None).names[:2] == (f"ill_share {SLOTS[0]}", f"status=2_share {SLOTS[0]}")
     names = [style.name for style in made.layer_styles()]
-    assert names[:3] == ["share ill all", "share status=2 all", "density all"]
-    assert names[3:] == [f"share {mark} {slot}" for mark in MARKS for slot in SLOTS]
+    shares = [f"share {mark}" for mark in MARKS]
+    assert names == [f"{what} {slot}" for what in (*shares, "density") for slot in SLOTS]
+    assert [style.name for style in made.total_release.layer_styles()] == [*shares, "density"]
     assert "22:00-06:00: ill: " in "\n".join(made.summary())
 
 

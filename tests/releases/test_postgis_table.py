@@ -55,10 +55,10 @@ def test_the_table_has_every_cell_its_outline_and_the_statement(base, any_releas
     frame = any_release.to_geodataframe()
     assert (name, rows) == (quoted, len(frame))
     [(count, people, area, srid)] = answers(
-        base, f'SELECT count(*), sum("count"), sum(ST_Area(geometry)), min(ST_SRID(geometry)) FROM {quoted}'
+        base, f'SELECT count(*), sum("best_guess"), sum(ST_Area(geometry)), min(ST_SRID(geometry)) FROM {quoted}'
     )
     assert (count, srid) == (len(frame), 4326)
-    assert people == pytest.approx(frame["count"].sum())
+    assert people == pytest.approx(frame["best_guess"].sum())
     assert area == pytest.approx(frame.geometry.values.area.sum())
     [(comment,)] = answers(base, f"SELECT obj_description('{quoted}'::regclass)")
     line, _, rest = comment.partition("\n")

@@ -102,7 +102,7 @@ def test_errors_of_sums_are_those_of_the_maps_own_estimates(tmp_path, method):
             inside = (own.spans[0] >= first) & (own.spans[1] <= last) & each.map.places
             variance += each.estimate(inside.astype(float), "people").stddev ** 2
         assert np.isclose(found.stddev[place], variance**0.5)
-    assert np.isclose(found.difference.sum(), after.total().value - before.total().value)
+    assert np.isclose(found.difference.sum(), after.total().unbiased - before.total().unbiased)
 
 
 def test_noise_alone_changes_nothing_and_people_who_move_are_seen(tmp_path):

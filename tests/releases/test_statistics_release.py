@@ -235,10 +235,10 @@ def test_a_picture_shows_how_sure_its_cells_are(made):
     assert "uncertainty" not in [axes.get_label() for axes in made.plot("variance", uncertainty=False).axes]
 
 
-def test_a_gis_draws_the_guess_of_each_slot(made):
+def test_a_gis_draws_the_mean_of_each_slot_as_pictures_and_answers_have_it(made):
     styles = made.layer_styles()
     assert [style.name for style in styles] == [f"mean of {made.value} {slot}" for slot in made.slots]
     columns = made.columns()
     named = {each.column for rule in styles[0].rules for each in rule.conditions}
-    assert named == {"slot", "guess", "value"} <= columns.keys()
+    assert named == {"slot", "value"} <= columns.keys()
     assert (np.isnan(columns["value"]) == columns["too_few"]).all()

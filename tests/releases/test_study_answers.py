@@ -66,8 +66,10 @@ def test_lines_are_bins_with_labels_and_people_without_an_answer_stand_apart(mad
     assert len(words) == WORDS.size and words["none"].sum() == 1
     assert words["none"].iloc[-1] and words["word"].iloc[-1] == ""
     assert set(words["count_"]) == {""} and set(frame[frame["round"] == 3]["count_"]) >= {"", "few", "many"}
-    wide = (frame["high"] - frame["low"]) / 2 / frame["standard_error"]
-    assert np.allclose(wide, 2.576, atol=0.05)
+    wide = (frame["high"] - frame["count"]) / frame["standard_error"]
+    assert np.allclose(wide[frame["count"] >= 0], 2.576, atol=0.05)
+    assert ((frame["low"] <= frame["count"]) & (frame["count"] <= frame["high"])).all()
+    assert (frame["low"] >= np.minimum(frame["count"], 0)).all(), "nobody can be fewer than none"
     assert made.of_round(3).recipe == OTHER
     with pytest.raises(InputError, match="holds round 1, 3; found 2"):
         made.of_round(2)

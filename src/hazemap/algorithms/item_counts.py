@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hazemap.arrays import Floats, Ints
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import reach
+from hazemap.estimate.leading_intervals import leading
 from hazemap.estimate.mean_intervals import loudest
 from hazemap.estimate.report_intervals import report_intervals
 from hazemap.field_types import EqualByFields, check_fields, own_array
@@ -71,7 +72,7 @@ class ItemCounts(EqualByFields):
             if people:
                 own = np.flatnonzero((self.reports == (people, keep, turn_on)).all(axis=1))
                 low[own], high[own] = report_intervals((keep, turn_on), int(people), self.count[own], confidence)
-        return CountInterval(low, high)
+        return CountInterval(*leading(self.count, low, high))
 
     def at(self, places: Ints) -> "ItemCounts":
         """The items at these places."""

@@ -54,8 +54,8 @@ def ask(
 ) -> None:
     """Ask a release for a number: in a box, a polygon, a cell, at a point, or by default in all.
 
-    The answer is a number, its standard error, and an interval that holds the truth with the --confidence that you
-    choose. Asking is free.
+    The answer is the best guess, as pictures show it, and an interval that holds the truth with the --confidence that
+    you choose. Asking is free.
 
     A map with time (hazemap release --slots) answers of all slots together, or of the --slot or slots that you name.
 
@@ -165,11 +165,11 @@ def _answers(made: "StudyAnswers", narrowed: object, confidence: float, as_json:
     frame, shown = made.to_dataframe(confidence), list[Any]()
     for number, (each, said) in enumerate(zip(made.rounds, made.summary()[1:], strict=True)):
         names = [column_of(feature.name) for feature in each.recipe.features]
-        table = Table(*names, "people", "±", f"{100 * confidence:g} % interval", box=None)
+        table = Table(*names, "people", f"{100 * confidence:g} % interval", box=None)
         own = frame[(frame["round"] == each.round) & ~frame["none"]].nlargest(SHOWN, "count")
         for line in own.to_dict("records"):
-            count, error, low, high = (f"{line[name]:z,.0f}" for name in ("count", "standard_error", "low", "high"))
-            table.add_row(*(line[name] for name in names), count, error, f"{low} … {high}")
+            count, low, high = (f"{line[name]:z,.0f}" for name in ("count", "low", "high"))
+            table.add_row(*(line[name] for name in names), count, f"{low} … {high}")
         shown += ["" if number else f"Answers of the study {made.study}", said, table]
     facts = {"study": made.study, "confidence": confidence, "rounds": made.prices(), "lines": frame.to_dict("records")}
     deliver(facts, as_json, *shown, made.statement.line())
@@ -183,23 +183,21 @@ def _histogram(made: "Statistics", cells: list[str] | None, slot: str | None, co
         raise InputError("a histogram needs one --cell and one --slot")
     found = made.histogram(cells[0], slot)
     frame = found.to_dataframe(confidence)
-    table = Table("from", "to", "people", "±", f"{100 * confidence:g} % interval", "part below", box=None)
+    table = Table("from", "to", "people", f"{100 * confidence:g} % interval", "part below", box=None)
     for bin_ in frame.itertuples(index=False, name=None):
-        start, end, people, stddev, low, high, part = bin_
-        table.add_row(
-            f"{start:g}", f"{end:g}", f"{people:,.0f}", f"{stddev:,.0f}", f"{low:,.0f} … {high:,.0f}", f"{part:.3f}"
-        )
+        start, end, people, _, low, high, part = bin_
+        table.add_row(f"{start:g}", f"{end:g}", f"{people:z,.0f}", f"{low:z,.0f} … {high:z,.0f}", f"{part:.3f}")
     bins = frame.to_dict("records")
     deliver({"cell": found.cell, "slot": found.slot, "bins": bins}, as_json, table)
 
 
 def told(answer: "Estimate", as_json: bool, left_out: "PeopleOutside | None" = None) -> None:
     """One answer, and whom it leaves out."""
-    lines = [str(answer)]
+    lines = [str(answer), answer.said_of_noise]
     if answer.cut >= 1:
         lines.append(
-            f"The border cuts cells with {answer.cut:,.0f} {answer.counted}; where in them they are is a guess, which "
-            f"makes ± {answer.placement_stddev:,.0f} of this, and noise ± {answer.noise_stddev:,.0f}."
+            f"The border cuts cells with {answer.cut:,.0f} {answer.counted}; where in them they are is a guess, of "
+            f"standard error {answer.placement_stddev:,.0f}; that of the noise is {answer.noise_stddev:,.0f}."
         )
     facts: dict[str, Any] = answer.to_json()
     if left_out is not None:
@@ -224,18 +222,17 @@ def _top(release: "Release", number: int, by: str, confidence: float, as_json: b
             "cell": row.iloc[0],
             lines[0]: round(point.x, 6),
             lines[1]: round(point.y, 6),
-            **{name: float(row[name]) for name in ("count", "stddev", "low", "high", *told)},
+            **{name: float(row[name]) for name in ("best_guess", "low", "high", "unbiased", "stddev", *told)},
         }
         for (_, row), point in zip(frame.iterrows(), points, strict=True)
     ]
     interval = f"{100 * confidence:.6g} % interval"
-    table = Table("cell", ",".join(lines), release.counted, "±", interval, f"per {unit.name}", box=None)
+    table = Table("cell", ",".join(lines), release.counted, interval, f"per {unit.name}", box=None)
     for row in rows:
         table.add_row(
             row["cell"],
             f"{row[lines[0]]:.4f},{row[lines[1]]:.4f}",
-            f"{row['count']:z,.0f}",
-            f"{row['stddev']:,.0f}",
+            f"{row['best_guess']:z,.0f}",
             f"{row['low']:z,.0f} … {row['high']:z,.0f}",
             f"{row[told[1]]:,.0f}" if row[told[1]] >= 100 else f"{row[told[1]]:.3g}",
         )

@@ -78,7 +78,7 @@ def _rows(found: "Centres") -> list[dict[str, float]]:
     columns = found.columns()
     return [
         {name: round(float(column[at]), 6 if name in ("lon", "lat") else 1) for name, column in columns.items()}
-        for at in range(len(found.count))
+        for at in range(len(found.best_guess))
     ]
 
 
@@ -90,7 +90,7 @@ def _table(found: "Centres", counted: str, confidence: float) -> Any:
         way = f"{row['metres'] / 1000:.2f} km" if row["metres"] >= 1000 else f"{row['metres']:.0f} m"
         table.add_row(
             f"{row['lon']:.5f},{row['lat']:.5f}",
-            f"{row['count']:z,.0f}",
+            f"{row['best_guess']:z,.0f}",
             f"{row['low']:z,.0f} … {row['high']:z,.0f}",
             way,
         )

@@ -182,12 +182,10 @@ def draw(made: "Release", city: "DemoCity", pictures: tuple[Path, Path], title: 
 def _told(questions: list[Question]) -> Any:
     from rich.table import Table
 
-    table = Table("question", "answer", "±", "95 % interval", "truth", box=None)
+    table = Table("question", "answer", "95 % interval", "truth", box=None)
     for asked in questions:
         answer = asked.answer
         within = "" if answer.low <= asked.truth <= answer.high else "  (outside)"
         interval = f"{answer.low:,.0f} … {answer.high:,.0f}"
-        table.add_row(
-            asked.text, f"{answer.value:,.0f}", f"{answer.stddev:,.0f}", interval, f"{asked.truth:,.0f}{within}"
-        )
+        table.add_row(asked.text, f"{answer.best_guess:,.0f}", interval, f"{asked.truth:,.0f}{within}")
     return table

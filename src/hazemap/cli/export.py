@@ -13,6 +13,7 @@ from hazemap.errors import InputError
 
 if TYPE_CHECKING:
     from hazemap.releases import Release, Statistics
+    from hazemap.releases.base_release import BaseRelease
     from hazemap.releases.gis.catalogue_facts import Publication
 
 STYLED = (".geojson", ".fgb", ".csv")
@@ -78,6 +79,7 @@ def export(
 ) -> None:
     """Write the numbers of a release, a map or statistics, for other tools. The statement goes with them.
 
+    Of a map with slots the total of all of them is apart, in a file of its own: hours.total.gpkg beside hours.gpkg.
     Answers of a study are written as .csv. A .tif of statistics has a band for every timeslot. QGIS takes the colours
     of a .gpkg out of the file itself, those of a .geojson from the .qml beside it; styles that are there already stay.
     Passwords of databases are libpq's business: ~/.pgpass, a service file, PGPASSWORD.
@@ -99,9 +101,11 @@ def export(
         _print_loader(file, loader, as_json)
         return
     from hazemap.releases import open_release
+    from hazemap.releases.exports import total_path
     from hazemap.releases.study_answers import StudyAnswers
 
     beside: list[Path] = []
+    total: list[Path] = []
     with progress() as tell:
         release = open_release(file)
         tell("writing", None)
@@ -116,16 +120,25 @@ def export(
         elif output is None:
             from hazemap.releases.gis.postgis_table import write_table
 
-            table, rows = write_table(release, str(to), force)
-            deliver({"table": table, "rows": rows}, as_json, f"{table}: {rows:,} rows")
+            written = write_table(release, str(to), force)
+            tables = [{"table": table, "rows": rows} for table, rows in written]
+            lines = [f"{table}: {rows:,} rows" for table, rows in written]
+            deliver({**tables[0], **({"total": tables[1]} if tables[1:] else {})}, as_json, *lines)
             return
         else:
+            if release.total_release is not None:
+                total = [total_path(output)]
+                if not force:
+                    refuse_replacing(total[0])
             release.export(output, pixel, column)
             beside = _style(release, output, force) if style else []
     names = [str(each) for each in beside]
-    statement = [f"{output}.statement.json"] if output.suffix.lower() == ".csv" and to is None else []
-    facts_ = {"file": str(output), **({"statement": statement[0]} if statement else {})}
-    deliver(facts_ | ({"styles": names} if names else {}), as_json, str(output), *statement, *names)
+    csv = output.suffix.lower() == ".csv" and to is None
+    statement = [f"{each}.statement.json" for each in (output, *total)] if csv else []
+    facts_: dict[str, Any] = {"file": str(output), **({"statement": statement[0]} if statement else {})}
+    facts_ |= {"styles": names} if names else {}
+    facts_ |= {"total": str(total[0])} if total else {}
+    deliver(facts_, as_json, str(output), *map(str, total), *statement, *names)
 
 
 def _given(facts: tuple[str | None, ...]) -> str:
@@ -137,8 +150,8 @@ def _print_loader(file: Path, loader: str, as_json: bool) -> None:
     from hazemap.releases import open_release
     from hazemap.releases.gis.loader_scripts import loader_script
 
-    open_release(file)  # a script for a file that is none would fail in somebody else's hands
-    script = loader_script(loader, str(file))
+    release = open_release(file)  # a script for a file that is none would fail in somebody else's hands
+    script = loader_script(loader, str(file), getattr(release, "total_release", None) is not None)
     deliver({"file": str(file), "script": script}, as_json, script.rstrip("\n"))
 
 
@@ -160,12 +173,16 @@ def _record(release: "Release | Statistics", to: str, output: Path, about: "Publ
     write_whole(output, (json.dumps(made, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode())
 
 
-def _style(release: "Release | Statistics", output: Path, force: bool) -> list[Path]:
+def _style(release: "BaseRelease", output: Path, force: bool) -> list[Path]:
     """Write styles beside an export that has none in it: somebody's own are not replaced without being told to."""
+    from hazemap.releases.exports import total_path
+
     if output.suffix.lower() not in STYLED or not any(style.writable for style in release.layer_styles()):
         return []
     wanted = [output.with_suffix(suffix) for suffix in (".qml", ".sld")]
     made = [path for path in wanted if force or not path.exists()]
     for path in made:
         release.export(path)
+    if release.total_release is not None:
+        made += _style(release.total_release, total_path(output), force)
     return made

@@ -90,7 +90,7 @@ def _where(made: "Release", order: "ReleaseSpec") -> list[str]:
     if isinstance(algorithm, PrivateBoundingBox) and not algorithm.found_in(made.transcript):
         words = "No place stands out of the noise, so the map covers the world: for a map of a place, declare its box."
     lines = [*([words] if box else []), str(PeopleOutside.of(made))]
-    if made.nowhere is not None and made.nowhere.low > MANY_OUTSIDE * max(made.total().value, 1.0):
+    if made.nowhere is not None and made.nowhere.low > MANY_OUTSIDE * max(made.total().best_guess, 1.0):
         few = made.nowhere.low > made.total().high
         most = f"That is most of them: {where_nobody_is(order)} (numbers with the sign of --decimal)."
         lines.append(most if few else "That is many: a wider --box would have them on the map.")

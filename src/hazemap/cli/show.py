@@ -7,6 +7,7 @@ import typer
 
 from hazemap.cli.console_output import deliver, progress
 from hazemap.cli.shared_options import AsJson, ReleaseFile
+from hazemap.cli.shown_pages import difference, page_of, slot_of_page
 from hazemap.errors import InputError
 from hazemap.specs.spec_fields import BOX
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from hazemap.draw import Beside
     from hazemap.releases import MarkedTimedRelease, Release, Statistics, TimedRelease
     from hazemap.releases.heatmap import Heatmap
-    from hazemap.releases.release_difference import ReleaseDifference
     from hazemap.spatial.bounding_box import Box
 
 EXAMPLE = "Example: [bold]hazemap show map.parquet -o map.png[/bold]"
@@ -72,11 +72,15 @@ def show(
             help="Of a map with time: these slots, such as 8 or 7-9. With --cell: the histogram of the value there.",
         ),
     ] = None,
+    borrow_detail: Annotated[
+        bool,
+        typer.Option("--borrow-detail", help="With --slot: draw people inside cells as in all slots, hatched."),
+    ] = False,
     statistic: Annotated[
         str | None,
         typer.Option(
             metavar="WHAT",
-            help="Of statistics: mean, variance, or a quantile such as q0.5. Maps show the best guess of the mean.",
+            help="Of statistics: mean, variance, or a quantile such as q0.5. Default: mean. guess: its best guess.",
         ),
     ] = None,
     beside: Annotated[
@@ -120,7 +124,7 @@ def show(
     A map with marks shows the share of each mark, and beside it how wide its interval is.
 
     A map with time is drawn as a small map for every slot, in one scale; or, as .gif or .apng, one slot after another.
-    With marks too, these are of the share of each mark.
+    With marks too, these are of the share of each mark. A slot is drawn as finely as it was counted.
 
     Statistics of a value are drawn as a small map for every slot, as the profile of one --cell, or, with a --slot too,
     as the histogram of the value there.
@@ -135,9 +139,12 @@ def show(
     if isinstance(release, StudyAnswers):
         raise InputError(f"{file} holds {release.HOLDS}, which are no map: `hazemap ask {file}` lists them")
     if output is not None and output.suffix.lower() == ".html":
-        release, slot, title = _slot_of_page(release, slot, title, since)
-        chosen: dict[str, Any] = {"--blur": blur, "--cell": cell, "--slot": slot}
-        chosen |= {
+        release, slot, title = slot_of_page(release, slot, title, since)
+        chosen: dict[str, Any] = {
+            "--blur": blur,
+            "--cell": cell,
+            "--slot": slot,
+            "--borrow-detail": borrow_detail or None,
             "--no-base": None if base else True,
             "--statistic": statistic,
             "--beside": beside,
@@ -147,13 +154,14 @@ def show(
             "--theme": theme,
         }
         seen = {"outlines": outlines, "box": _box(release, box)}
-        shown = release if since is None else _difference(file, release, since)
-        _page(shown, output, title, seen, as_json, [name for name, value in chosen.items() if value is not None])
+        shown = release if since is None else difference(file, release, since)
+        page_of(shown, output, title, seen, as_json, [name for name, value in chosen.items() if value is not None])
         return
     page = _paper(width, size, theme)
     if beside is not None:
         _check_beside(release, file, blur, slot)
-    release, slot = _in_slots(release, file, slot, goal := output or file.with_suffix(".png"), cell or statistic)
+    goal, of_values = output or file.with_suffix(".png"), cell or statistic
+    release, slot = _in_slots(release, file, slot, goal, of_values, borrow_detail)
     _fit(file, isinstance(release, Statistics), blur, cell, slot, statistic)
     if isinstance(release, TimedRelease | MarkedTimedRelease) and not (blur and _still(goal)):
         _every_slot(release, goal, {"title": title, "outlines": outlines, "base": base, **page}, frame, box, as_json)
@@ -226,49 +234,6 @@ def _check_beside(release: "Release | Statistics", file: Path, blur: float | Non
         raise InputError(f"{why}: --beside is for maps that `hazemap release --mark` made, without --blur")
     if isinstance(release, MarkedTimedRelease) and slot is None:
         raise InputError("small maps of every slot have nothing beside them: leave --beside out, or name a --slot")
-
-
-def _slot_of_page(
-    release: "Release | Statistics", slot: str | None, title: str | None, since: Path | None
-) -> "tuple[Release | Statistics, str | None, str | None]":
-    """What a page shows: of marks in slots the slots that are named, which its heading names too."""
-    from hazemap.releases import MarkedTimedRelease
-
-    if slot is None or since is not None or not isinstance(release, MarkedTimedRelease):
-        return release, slot, title
-    return release.during(slot), None, title or f"{release.statement.dataset}, {slot}"
-
-
-def _difference(file: Path, release: "Release | Statistics", since: Path) -> "ReleaseDifference":
-    """What changed since another release."""
-    from hazemap.releases import Release, open_release
-
-    before = open_release(since)
-    if not isinstance(release, Release) or not isinstance(before, Release):
-        other = since if isinstance(release, Release) else file
-        raise InputError(f"{other} is no map: what changed is told of two maps")
-    return release.since(before)
-
-
-def _page(
-    release: "Release | Statistics | ReleaseDifference",
-    output: Path,
-    title: str | None,
-    seen: dict[str, Any],
-    as_json: bool,
-    of_pictures: list[str],
-) -> None:
-    """Write a page for a browser; `InputError` for options of pictures. `seen` are lines over it, and a box."""
-    from hazemap.atomic_write import write_whole
-    from hazemap.releases.release_difference import ReleaseDifference
-
-    if of_pictures:
-        raise InputError(f"a page shows all of the map, to be moved and zoomed: leave {', '.join(of_pictures)} out")
-    said = {"said": release.summary} if isinstance(release, ReleaseDifference) else {}
-    with progress() as tell:
-        tell("writing the page", None)
-        write_whole(output, release.to_html(title, **seen).encode())
-    deliver({"page": str(output), **said}, as_json, str(output), *said.values())
 
 
 def _of_values(
@@ -348,11 +313,13 @@ def _beside(text: str | None, uncertainty: bool) -> "Beside":
 
 
 def _in_slots(
-    release: "Release | Statistics", file: Path, slot: str | None, goal: Path, of_values: str | None
+    release: "Release | Statistics", file: Path, slot: str | None, goal: Path, of_values: str | None, borrow: bool
 ) -> "tuple[Release | Statistics, str | None]":
     """What is drawn: of a map with time the slots that are named, unless it moves; and the slot that is left."""
     from hazemap.releases import MarkedTimedRelease, Statistics, TimedRelease
 
+    if borrow and (slot is None or not isinstance(release, TimedRelease)):
+        raise InputError("--borrow-detail is for a --slot of a map with time")
     if isinstance(release, Statistics) or of_values is not None:
         return release, slot
     timed = release if isinstance(release, TimedRelease | MarkedTimedRelease) else None
@@ -361,7 +328,9 @@ def _in_slots(
         raise InputError(f"{file} is a map, which has no slots: leave --slot out, and name a .png, .svg or .pdf")
     if moving and slot is not None:
         raise InputError("a moving picture shows all slots, one after another: leave --slot out")
-    return (release if timed is None or slot is None else timed.during(slot)), None
+    if timed is None or slot is None:
+        return release, None
+    return (timed.borrowing(slot) if borrow and isinstance(timed, TimedRelease) else timed.during(slot)), None
 
 
 def _every_slot(

@@ -301,7 +301,7 @@ def shown(recipe: "Recipe", frame: "DataFrame", most: int = SHOWN) -> list[Any]:
     people, confidence = frame.attrs["people"], frame.attrs["confidence"]
     rest = f"; {len(frame) - most:,} more bins" if len(frame) > most else ""
     none = frame.attrs.get("none")
-    apart = f"; without an answer: {none['count']:,.0f} ± {none['standard_error']:,.0f}" if none else ""
+    apart = f"; without an answer: {none['count']:,.0f} (standard error {none['standard_error']:,.0f})" if none else ""
     counted = f"{people:,} people answered{apart}; intervals hold {confidence:.0%} of the time{rest}"
     return [table, counted, "Promised to each of them:", *(f"* {each}" for each in frame.attrs["promise"])]
 

@@ -10,6 +10,7 @@ import numpy as np
 from hazemap.cells import NOWHERE, Leaves, Tree
 from hazemap.encoders import Concatenation, CountMinSketch, Counts, Encoder, HaarWavelet
 from hazemap.errors import Refused
+from hazemap.privacy.estimand import Estimand
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.h3_hexagons import Hexagons
@@ -45,7 +46,7 @@ class QueryDescription:
     timed: bool = False
 
     def __str__(self) -> str:
-        counted = " and ".join(dict.fromkeys(rule.counted for rule in self.rules))
+        counted = " and ".join(dict.fromkeys(Estimand.of(rule).noun for rule in self.rules))
         rules = "; ".join(dict.fromkeys(str(rule) for rule in self.rules))
         apart = ", those with your mark apart from those without" if self.marked else ""
         what = "buckets of cells" if self.thrown else "cells in slots of time" if self.timed else "cells"

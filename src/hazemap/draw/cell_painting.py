@@ -37,6 +37,10 @@ class CellShapes(Protocol):
         """Whose cells they are."""
 
     @property
+    def cells(self) -> Cells:
+        """The cells themselves."""
+
+    @property
     def bounds(self) -> ViewportBounds:
         """West, south, east and north of each cell, in metres of the sheet."""
 

@@ -61,7 +61,7 @@ class FigureLayout:
         With a `size` the page has that, and a body that leaves some of it over stands in the middle; `width` is then
         what the body needs with the margins.
         """
-        from matplotlib.figure import Figure
+        from hazemap.draw.notebook_figure import NotebookFigure
 
         left = MARGIN
         if size is not None:
@@ -77,7 +77,7 @@ class FigureLayout:
         if size is not None:
             spare, total = size.height - total, size.height
             top += spare / 2
-        figure = Figure(figsize=(width, total), dpi=DPI, facecolor=theme.paper)
+        figure = NotebookFigure(figsize=(width, total), dpi=DPI, facecolor=theme.paper)
         page = cls(figure, width, total, top, left, theme)
         bottom = total - MARGIN * 0.8
         feet = bottom - height(len(foot), CAPTION)

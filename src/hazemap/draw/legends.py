@@ -17,6 +17,7 @@ from hazemap.draw.figure_layout import FigureLayout, height, style, wrapped
 from hazemap.draw.figure_layout import width as text_width
 from hazemap.draw.themes import LIGHT, Theme
 from hazemap.draw.viewport import Viewport, ground, latitude, sheet
+from hazemap.privacy.estimand import per
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,7 +50,7 @@ def draw_densities(
     """
     name, _, rest = area.partition(", ")
     scale, name = scale.per(name)
-    unit = (f"{counted} per {name}" if area else counted) + (f", {rest}" if rest else "")
+    unit = (per(counted, name) if area else counted) + (f", {rest}" if rest else "")
     page.write(left, top + 0.15, unit, va="baseline", gid="unit", **page.style(8, weight="bold"))
     axes = page.axes(left, top + 0.22, width, BAR, label="density legend", line=0.4)
     # The picture is even in colour, so the densities of its steps are those at even places of the scale.
@@ -234,9 +235,13 @@ def draw_bar(axes: "Axes", view: Viewport, height: float, lift: float = 0.0, the
 
 
 def degrees(value: float, positive: str, negative: str, decimals: int) -> str:
-    """A latitude or longitude as maps write it: 40.7° N."""
-    rounded = round(value, decimals)
-    side = "" if rounded == 0 else f" {positive}" if rounded > 0 else f" {negative}"
+    """A latitude or longitude as maps write it, also where a view goes on beyond the antimeridian.
+
+    >>> degrees(40.7, "N", "S", 1), degrees(200, "E", "W", 0), degrees(-200, "E", "W", 0), degrees(-180, "E", "W", 0)
+    ('40.7° N', '160° W', '160° E', '180°')
+    """
+    rounded = round(value - 360 * math.ceil((value - 180) / 360), decimals)
+    side = "" if rounded in (-180, 0, 180) else f" {positive}" if rounded > 0 else f" {negative}"
     return f"{abs(rounded):.{decimals}f}°{side}"
 
 
@@ -278,10 +283,12 @@ def draw_graticule(axes: "Axes", view: Viewport, most: int = 5, theme: Theme = L
         return
     west, south, east, north = view.degrees
     across, up = CORNER * (east - west), CORNER * (north - south)
-    turn = 360.0 if west + east > 360 else 0.0  # most of it lies beyond the antimeridian
-    lons, lon_decimals = rounds(max(west - turn + across, -180), min(east - turn - across, 180), most)
+    first, last = west + across, east - across
+    if last - first >= 360:  # all of the Earth: nothing is seen beyond the antimeridian
+        first, last = max(first, -180), min(last, 180)
+    lons, lon_decimals = rounds(first, last, most)
     lats, lat_decimals = rounds(south + up, north - up, most)
-    x, _ = sheet(np.array(lons) + turn, np.zeros(len(lons)))
+    x, _ = sheet(np.array(lons), np.zeros(len(lons)))
     _, y = sheet(np.zeros(len(lats)), np.array(lats))
     axes.set_xticks(x, [degrees(lon, "E", "W", lon_decimals) for lon in lons], **style(DEGREES, colour=theme.grey))
     axes.set_yticks(

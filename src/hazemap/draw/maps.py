@@ -5,13 +5,14 @@ from dataclasses import replace
 from enum import Enum
 from functools import partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hazemap.cellmap import CellMap
 from hazemap.draw.cell_densities import DensitySurface
-from hazemap.draw.cell_painting import points_across
+from hazemap.draw.cell_painting import PolygonCells, points_across
 from hazemap.draw.colour_scales import DensityScale, ErrorClasses, error_palette
 from hazemap.draw.figure_layout import MARGIN, FigureLayout, height, paged, wrapped
 from hazemap.draw.ground import Ground
@@ -47,6 +48,7 @@ EDGE = 0.22  # inches left of and below a panel with a graticule
 LEGEND_GAP = 0.08  # inches between a smaller panel and its legend
 MOST_PANELS = 4  # side by side
 NAME = 9.0  # points
+HATCH_OPACITY = 0.55
 SMALLEST_OUTLINED, FULLY_OUTLINED = 1.5, 14.0  # points on paper: smaller cells would drown in their outlines
 
 
@@ -74,6 +76,7 @@ def draw_map(
     size: PageSize | tuple[float, float] | None = None,
     theme: Theme | str = LIGHT,
     fine: CellMap | None = None,
+    hatched: NDArray[np.bool_] | None = None,
 ) -> "Figure":
     """A map of density (`values` per km², negative ones as zero), with a smaller one of its standard error.
 
@@ -83,8 +86,8 @@ def draw_map(
     says; a ribbon of a view is widened. `width` is in inches (200 pixels each); the page is as high as it needs to be,
     unless `size` gives its width and height. Where that leaves room beside all of a map, more ground is shown around
     it. `theme` is light or dark. `base` is whether the base map is drawn: shores, rivers, borders and places under the
-    `outlines`. `fine` is what is painted inside the cells, where somebody knows that better. Looks at nothing but the
-    released numbers, so it is post-processing.
+    `outlines`. `fine` is what is painted inside the cells, where somebody knows that better; `hatched` cells have
+    lines over it, bool[cells]. Looks at nothing but the released numbers, so it is post-processing.
     Raises `InputError` for a cell map without places, `FileError` for outlines that cannot be read.
     """
     panels = tuple(dict.fromkeys(panels))
@@ -108,6 +111,8 @@ def draw_map(
         if panel is MapPanel.DENSITY:
             scale = replace(DensityScale.of([painted], view), steps=theme.densities)
             _fill_densities(axes, surface, painted, view, scale, cell_lines, theme)
+            if hatched is not None:
+                _hatch(axes, surface, view, hatched[cellmap.places], theme)
             draw_densities(page, left, top - STRIP, bar_width(across), scale, counted, area)
         else:
             errors = ErrorClasses.of(surface, view, area)
@@ -121,6 +126,20 @@ def draw_map(
             draw_graticule(axes, view, theme=theme)
             draw_bar(axes, view, across / view.aspect, theme=theme)
     return page.figure
+
+
+def _hatch(axes: "Axes", surface: DensitySurface, view: Viewport, chosen: NDArray[np.bool_], theme: Theme) -> None:
+    """Slanting lines over some cells (gid `hatched`)."""
+    from matplotlib.collections import PolyCollection
+    from matplotlib.colors import to_rgb
+
+    seen = surface.shapes.cells[chosen & view.touches(surface.shapes.bounds)]
+    rings: Any = PolygonCells(surface.shapes.tree, seen).pieces[0] if len(seen) else []
+    ink = (*to_rgb(theme.ink), HATCH_OPACITY)
+    axes.add_collection(
+        PolyCollection(rings, facecolors="none", edgecolors=ink, linewidths=0, hatch="////", zorder=2, gid="hatched"),
+        autolim=False,
+    )
 
 
 def panels_of(aspect: float, panels: Sequence[MapPanel], room: Room) -> Layout:

@@ -5,6 +5,7 @@ from typing import Any
 
 from hazemap.planning.release_plan import Expected, ExpectedSlots, Plan
 from hazemap.planning.spoken_numbers import metres, percent
+from hazemap.privacy.estimand import Estimand, estimand
 
 
 def heading(made: Plan) -> str:
@@ -30,7 +31,7 @@ def facts(made: Plan, method: str) -> dict[str, Any]:
 
 def advice(made: Plan, method: str | None = None) -> list[str]:
     """What the numbers come to, in sentences."""
-    level, counted = made.flat, made.bounding.counted
+    level, counted = made.flat, Estimand.of(made.bounding).noun
     number = f"{level.level}" if level.name.startswith("level") else level.name.split()[1]
     return [
         f"A cell with {level.least:,.0f} {counted} or more is known to ± 20 % (95 % interval), at any level.",
@@ -49,12 +50,12 @@ def _expectation(name: str, made: Plan, expected: Expected) -> str:
         f"{name}: about {expected.cells:,} cells, the finest {metres(expected.finest)}, a typical "
         f"person's {metres(expected.typical)}; it misplaces {percent(expected.misplaced)} "
         f"of all people, the best flat map {percent(made.flat.misplaced)}. Its total is known to "
-        f"± {expected.total:,.0f} {made.bounding.counted} (standard error)."
+        f"± {expected.total:,.0f} {estimand(made.bounding)} (standard error)."
     )
 
 
 def _of_slots(made: Plan, slots: ExpectedSlots) -> list[str]:
-    counted = made.bounding.counted
+    counted = estimand(made.bounding)
     counted_in = "1 cell is" if slots.cells == 1 else f"{slots.cells:,} cells are"
     return [
         f"Maps of {slots.number:,} slots ({slots.slots}), all for this one price:",

@@ -86,7 +86,7 @@ def _similar(file: Path, spec: ReleaseSpec, people: int) -> Release:
         raise InputError(f"{file.name} is a test, or on a plane: a similar map is a release of the ground")
     box = Quadtree.around(spec.box, 0) if spec.box else Quadtree.world(0)
     larger = float(release.ground.km2.sum() * 1e6 / box.area(box.root)[0])
-    more = max(release.total().value, 1.0) / people
+    more = max(release.total().best_guess, 1.0) / people
     if not (1 / AREAS <= larger <= AREAS and 1 / NUMBERS <= more <= NUMBERS):
         raise InputError(
             f"{file.name} is not similar: its area is {larger:.3g} times that of your box, and it counts {more:.3g} "

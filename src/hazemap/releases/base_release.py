@@ -17,6 +17,7 @@ from hazemap.arrays import Floats
 from hazemap.cells import Leaves
 from hazemap.errors import FileError, InputError
 from hazemap.noisy_queries import Algorithm, Prices
+from hazemap.privacy.estimand import estimand
 from hazemap.privacy.statement import Statement
 from hazemap.releases.cell_geometry import CellGeometry
 from hazemap.releases.file_metadata import (
@@ -29,6 +30,7 @@ from hazemap.releases.file_metadata import (
     UnknownMethod,
     reading,
 )
+from hazemap.releases.notebook_table import plain
 from hazemap.spatial.plane import plane_of, reference_system, refuse_plane
 
 if TYPE_CHECKING:
@@ -53,6 +55,9 @@ _HOMES: dict[type, str] = {
 MOST_IN_NOTEBOOKS = 20_000
 """Places of a release whose page is in every notebook that shows it; `explore` puts larger ones there."""
 
+MOST_LINES, LONGEST_LINE = 10, 300
+"""Of what `print` says of a release: lines, and letters of each."""
+
 TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 
 
@@ -65,7 +70,7 @@ class Rows(NamedTuple):
 
 
 class Bands(NamedTuple):
-    """What a picture of pixels holds: a number for every cell, float64[cells], in each of some named bands.
+    """What a picture of pixels holds: a number for every cell of a ground, float64[cells], in each of some named bands.
 
     Counts are `spread` over the ground of a cell; other numbers are those of every point in it.
     """
@@ -74,6 +79,7 @@ class Bands(NamedTuple):
     numbers: list[Floats]
     spread: bool
     tags: dict[str, str]
+    ground: CellGeometry
 
 
 class BaseRelease(ABC):
@@ -142,7 +148,8 @@ class BaseRelease(ABC):
 
         A `.tif` is drawn at the level of the finest cell, or with pixels of at most `pixel` metres (at the equator).
         That of a map holds its counts; that of statistics the `column`, by default `value`, in a band for every slot.
-        Every format carries the statement; beside a `.csv` stands a `.csv.statement.json`.
+        Every format carries the statement; beside a `.csv` stands a `.csv.statement.json`. Of a release with slots the
+        total of all of them is apart, in a file of its own: `hours.total.csv` beside `hours.csv`.
         """
         from hazemap.releases.exports import export
 
@@ -193,8 +200,8 @@ class BaseRelease(ABC):
 
     @property
     def counted(self) -> str:
-        """What a count of 1 is: people, rows or visits; of statistics, people or records."""
-        return self.statement.bounding.counted
+        """What a count of 1 is, as every view calls it: see `hazemap.privacy.estimand`."""
+        return estimand(self.statement.bounding)
 
     @property
     @abstractmethod
@@ -222,6 +229,15 @@ class BaseRelease(ABC):
     @abstractmethod
     def rows(self, most: int) -> Iterator[Rows]:
         """The table in blocks of about so many rows; before them a block without rows, for their types."""
+
+    def file_rows(self, most: int) -> Iterator[Rows]:
+        """The rows of a saved file, in the same way."""
+        return self.rows(most)
+
+    @property
+    def total_release(self) -> "BaseRelease | None":
+        """Of a release with slots the one of all slots together, whose tables are apart; None for others."""
+        return None
 
     @abstractmethod
     def label(self) -> dict[str, Any]:
@@ -277,6 +293,11 @@ class BaseRelease(ABC):
                 f" ({'x,y,x,y' if plane_of(leaves.tree) else 'west,south,east,north in degrees'})"
             )
         return position
+
+    def __repr__(self) -> str:
+        """A few lines, whatever it holds: what it is, and its summary."""
+        lines = [f"{type(self).__name__}: {self.HOLDS}", *self.summary()][:MOST_LINES]
+        return "\n".join(plain(line, LONGEST_LINE) for line in lines)
 
     def _repr_html_(self) -> str:
         from hazemap.releases.notebook_card import card

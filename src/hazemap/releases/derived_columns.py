@@ -50,7 +50,7 @@ def _other_label(release: "BaseRelease", label: dict[str, Any]) -> str | None:
 
 def _other_rows(release: "BaseRelease", tables: Iterator["pa.Table"], geo: bytes) -> str | None:
     """What the rows of a file, or the metadata of their geometry, say otherwise."""
-    blocks = release.rows(ROWS)
+    blocks = release.file_rows(ROWS)
     schema = geoparquet.schema_of(next(blocks).columns)
     edges, kinds, stored = list[list[float]](), set[str](), _Rows(tables)
     for rows in blocks:

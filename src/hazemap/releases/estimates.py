@@ -8,9 +8,12 @@ import numpy as np
 
 from hazemap.arrays import Floats
 from hazemap.cellmap import CellMap, Spread
+from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import checked_confidence, reach
 from hazemap.estimate.cut_cell_uncertainty import held, placed
+from hazemap.estimate.leading_intervals import leading
 from hazemap.estimate.overdispersion import Overdispersion
+from hazemap.privacy.estimand import noun
 from hazemap.releases.notebook_table import NotebookTable, ShownAsTable
 from hazemap.releases.region_weights import Region
 
@@ -23,35 +26,47 @@ class Estimate(ShownAsTable):
     """A number that noise was added to, and how far it may be from the truth.
 
     The true number is what the bounding rule left of everybody's rows, in the cells and the part of cells that were
-    asked about: which of a person's rows it kept is not in the interval. `value` is the estimate: unbiased cells, of
-    which those that the border of a region cuts count as far as the best guess has their people inside. `low` … `high`
-    is an interval that holds the true number with probability `confidence`. It has the doubt of the noise and, where
-    cells are cut, of where the people in them are (`hazemap.estimate.cut_cell_uncertainty`): whether a region is
-    anywhere, or was chosen for the people in it. `stddev` is the standard error of both together for a region that is
-    anywhere, so an interval may be much longer; `noise_stddev` and `placement_stddev` are that of each. `cut` people
-    are in cut cells, by the best guess. `best` is what the picture shows; it may be shrunk or clamped, so it has no
-    interval.
+    asked about: which of a person's rows it kept is not in the interval. `best_guess` leads: it is what the picture
+    shows. `low` … `high` is an interval that holds the true number with probability `confidence`, and the best guess
+    (`hazemap.estimate.leading_intervals`). It has the doubt of the noise and, where cells are cut, of where the people
+    in them are (`hazemap.estimate.cut_cell_uncertainty`): whether a region is anywhere, or was chosen for the people in
+    it. `unbiased` is for sums and means of many such numbers: unbiased cells, of which those that the border of a
+    region cuts count as far as the best guess has their people inside. `stddev` is its standard error, of noise and
+    placement together for a region that is anywhere, so an interval may be much longer; `noise_stddev` and
+    `placement_stddev` are that of each. `cut` people are in cut cells, by the best guess.
 
-    >>> print(Estimate(12345.2, 66.8, 12214.3, 12476.1, 0.95, 12340.0, 310.0, "people"))
-    12,345 ± 67 people (95 % interval 12,214 … 12,476)
-    >>> print(Estimate(-0.01, 2.3, -5.01, 4.99, 0.95, 0.0, 0.0, "people"))
-    0.0 ± 2.3 people (95 % interval -5.0 … 5.0)
+    `InputError` for a best guess outside its own interval.
+
+    >>> print(Estimate(12340.0, 12214.3, 12476.1, 0.95, "people", 12345.2, 66.8, 310.0))
+    12,340 people (95 % interval 12,214 … 12,476)
+    >>> print(Estimate(0.0, 0.0, 4.99, 0.95, "people", -0.01, 2.3))
+    0.0 people (95 % interval 0.0 … 5.0)
     """
 
-    value: float
-    stddev: float
+    best_guess: float
     low: float
     high: float
     confidence: float
-    best: float
-    cut: float
     counted: str
+    unbiased: float
+    stddev: float
+    cut: float = 0.0
     placement_stddev: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.best_guess <= self.high and not math.isnan(self.best_guess):
+            raise InputError(f"a best guess of {self.best_guess:g} lies outside {self.low:g} … {self.high:g}")
 
     @property
     def noise_stddev(self) -> float:
         """The standard error of the noise alone."""
         return math.sqrt(max(self.stddev**2 - self.placement_stddev**2, 0.0))
+
+    @property
+    def said_of_noise(self) -> str:
+        """The unbiased number and its standard error, in words."""
+        digits = decimals(self.stddev)
+        return f"Without bias {self.unbiased:z,.{digits}f}, standard error {self.stddev:,.{digits}f}."
 
     def to_json(self) -> dict[str, float | str]:
         """Everything as plain values."""
@@ -62,6 +77,7 @@ class Estimate(ShownAsTable):
         digits = decimals(self.stddev)
         rows = [
             (f"{100 * self.confidence:.6g} % interval", f"{self.low:z,.{digits}f} … {self.high:z,.{digits}f}"),
+            ("without bias", f"{self.unbiased:z,.{digits}f}"),
             ("standard error", f"{self.stddev:,.{digits}f}"),
         ]
         if self.placement_stddev:
@@ -69,16 +85,12 @@ class Estimate(ShownAsTable):
             rows.append(
                 (f"… of where {self.cut:,.0f} {self.counted} in cut cells are", f"{self.placement_stddev:,.{digits}f}")
             )
-        rows.append(("what the picture shows", f"{self.best:z,.{digits}f}"))
-        return NotebookTable(f"{self.value:z,.{digits}f} {self.counted}", ("", ""), tuple(rows))
+        return NotebookTable(f"{self.best_guess:z,.{digits}f} {self.counted}", ("", ""), tuple(rows))
 
     def __str__(self) -> str:
         digits = decimals(self.stddev)
-        value, low, high = (f"{number:z,.{digits}f}" for number in (self.value, self.low, self.high))
-        return (
-            f"{value} ± {self.stddev:,.{digits}f} {self.counted}"
-            f" ({100 * self.confidence:.6g} % interval {low} … {high})"
-        )
+        guess, low, high = (f"{number:z,.{digits}f}" for number in (self.best_guess, self.low, self.high))
+        return f"{guess} {self.counted} ({100 * self.confidence:.6g} % interval {low} … {high})"
 
 
 def decimals(stddev: float) -> int:
@@ -98,33 +110,40 @@ def estimate(cellmap: CellMap, weights: Floats, counted: str, confidence: float,
     Noise comes whole, so a margin is that of a whole number of people: ± 2.9 would be ± 2, which holds less often.
     """
     spread: Spread = cellmap.noise.of(weights)
-    value = float(weights @ cellmap.unbiased)
+    value, best = float(weights @ cellmap.unbiased), float(weights @ cellmap.values)
     one = float(weights.max(initial=0.0)) or 1.0
     margin = math.ceil(float(reach(confidence, spread.kurtosis)) * spread.stddev / one + asymmetry) * one
-    best = float(weights @ cellmap.values)
-    return Estimate(value, spread.stddev, value - margin, value + margin, confidence, best, 0.0, counted)
+    low, high = leading(best, value - margin, value + margin)
+    return Estimate(best, float(low), float(high), confidence, counted, value, spread.stddev)
 
 
 def estimate_cut(
-    cellmap: CellMap, parts: Floats, clumping: Overdispersion, counted: str, confidence: float, asymmetry: float = 0.0
+    cellmap: CellMap,
+    parts: Floats,
+    best: float,
+    clumping: Overdispersion,
+    counted: str,
+    confidence: float,
+    asymmetry: float = 0.0,
 ) -> Estimate:
     """The same of cells of which only parts are inside, as guessed: float64[cells], some between 0 and 1.
 
-    People come whole, so the interval ends at whole numbers. O(cells).
+    `best` is the best guess. People come whole, so the interval of the rest ends at whole numbers. O(cells).
     """
     checked_confidence(confidence)
     spread: Spread = cellmap.noise.of(parts)
-    value, best = float(parts @ cellmap.unbiased), float(parts @ cellmap.values)
+    value = float(parts @ cellmap.unbiased)
     cut = np.flatnonzero((parts > 0) & (parts < 1))
     likely = np.maximum(cellmap.values, 0)
     people = likely[cut]
     many = held(people, cellmap.unbiased[cut], cellmap.stddev[cut])
     whole = float(likely[parts >= 1].sum()), float(likely[parts <= 0].sum())
     doubt = placed(parts[cut], many, clumping.at(many), spread, confidence, whole, cellmap.stddev[cut])
-    low = float(math.floor(value + doubt.low - asymmetry))
-    high = float(math.ceil(value + doubt.high + asymmetry))
+    low, high = leading(best, math.floor(value + doubt.low - asymmetry), math.ceil(value + doubt.high + asymmetry))
     stddev = math.hypot(spread.stddev, doubt.stddev)
-    return Estimate(value, stddev, low, high, confidence, best, float(people.sum()), counted, doubt.stddev)
+    return Estimate(
+        best, float(low), float(high), confidence, counted, value, stddev, float(people.sum()), doubt.stddev
+    )
 
 
 def after_choosing(confidence: float, chosen: int, among: int) -> float:
@@ -138,17 +157,6 @@ def after_choosing(confidence: float, chosen: int, among: int) -> float:
     """
     checked_confidence(confidence)
     return min(1 - (1 - confidence) * chosen / among, 1 - 1e-12) if chosen < among else confidence
-
-
-def bounds(
-    unbiased: Floats, stddev: Floats, kurtosis: float, confidence: float = 0.95, asymmetry: float = 0.0
-) -> tuple[Floats, Floats]:
-    """The interval of each cell on its own, of a whole number of people to either side; float64[cells] twice.
-
-    `kurtosis` is the largest of any cell, and so is `asymmetry`, what skewed noise adds to a margin.
-    """
-    margin = np.ceil(reach(confidence, kurtosis, at_most=True) * stddev + asymmetry)
-    return np.subtract(unbiased, margin), np.add(unbiased, margin)
 
 
 @dataclass(frozen=True)
@@ -173,7 +181,7 @@ class PeopleOutside:
 
     def __str__(self) -> str:
         """One or two sentences."""
-        unknown = f"{self.counted} outside the map {self.unknown}"
+        unknown = f"{noun(self.counted)} outside the map {self.unknown}"
         if self.beyond is None:
             return (
                 f"{unknown[:1].upper()}{unknown[1:]}."
@@ -182,8 +190,7 @@ class PeopleOutside:
             )
         if self.nowhere is None:
             return f"{_number(self.beyond)} lie on the map, outside this picture; {unknown}."
-        outside = str(self.nowhere).partition(" (")[0]
-        return f"{_number(self.beyond)} lie outside this picture; of them {outside} outside the map."
+        return f"{_number(self.beyond)} lie outside this picture; of them {self.nowhere} outside the map."
 
     def to_json(self) -> dict[str, Any]:
         """For machines: estimates, or null."""

@@ -26,8 +26,20 @@ NO_EMPTY = ("FlatGeobuf",)
 """Formats that cannot hold a cell without ground, of which nothing can be seen."""
 
 
+def total_path(path: Path) -> Path:
+    """Where all slots together are written, beside the slots: sums over either file count everybody once.
+
+    >>> total_path(Path("maps/hours.gpkg")).name
+    'hours.total.gpkg'
+    """
+    return path.with_name(f"{path.stem}.total{path.suffix}")
+
+
 def export(release: "BaseRelease", path: Path, pixel: float | None, column: str | None) -> None:
-    """Write by suffix, whole or not at all; `FileError` for a suffix that is none of these."""
+    """Write by suffix, whole or not at all; `FileError` for a suffix that is none of these.
+
+    Of a release with slots their total is written too, into a file of its own (`total_path`).
+    """
     writers: dict[str, Callable[[BaseRelease, Path], None]] = {
         ".geojson": _geojson,
         ".gpkg": _geopackage,
@@ -37,6 +49,8 @@ def export(release: "BaseRelease", path: Path, pixel: float | None, column: str 
         ".qml": _qml,
         ".sld": _sld,
     }
+    if release.total_release is not None and path.suffix.lower() not in (".qml", ".sld"):
+        export(release.total_release, total_path(path), pixel, column)
     suffix = path.suffix.lower()
     if suffix in (".geojson", ".pmtiles", ".tif"):
         refuse_plane(release.cells.tree, suffix)

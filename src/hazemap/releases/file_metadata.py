@@ -210,7 +210,7 @@ def map_contents(
     if label["nowhere"] is not None:
         at = int(label["nowhere"]["position"])
         places = np.insert(places, at, NOWHERE)
-        extra = [float(label["nowhere"][name]) for name in ("count", "unbiased", "stddev")]
+        extra = [float(label["nowhere"][name]) for name in ("best_guess", "unbiased", "stddev")]
         columns = [np.insert(column, at, number) for column, number in zip(columns, extra, strict=True)]
     values, unbiased, stddev = columns
     leaves = Leaves(tree, places)

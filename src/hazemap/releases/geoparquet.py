@@ -79,7 +79,7 @@ FROM_ANSWERS: dict[str, Callable[[dict[str, Any], str], FromAnswers]] = {
 
 LABEL, TRANSCRIPT, ARRAYS = b"hazemap", b"hazemap.transcript.", b"hazemap.arrays."
 
-NUMBERS = ("count", "unbiased", "stddev")
+NUMBERS = ("best_guess", "unbiased", "stddev")
 """The columns that a map is read from, beside the names of its cells; all others follow from these."""
 
 
@@ -93,7 +93,7 @@ def write(release: "BaseRelease", path: Path) -> None:
     by_column = "kind" not in described
     digest, columns = Digest(), dict[str, list[str]]()
     edges, kinds = list[list[float]](), set[str]()
-    blocks = release.rows(ROWS)
+    blocks = release.file_rows(ROWS)
     schema = schema_of(next(blocks).columns)
     with whole(path) as part, parquet_writer(part, schema, apart=by_column) as writer:
         for rows in blocks:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from hazemap.releases.base_release import Bands, BaseRelease
     from hazemap.releases.map_release import Release
 
-BANDS = ("count", "unbiased", "stddev")
+BANDS = ("best_guess", "unbiased", "stddev")
 LARGEST = 1 << 26
 """Pixels of a saved grid: its bands are held in memory."""
 
@@ -241,8 +241,8 @@ def rasterise(release: "BaseRelease", path: Path, pixel: float | None, column: s
     finer than a pixel are added up. A statistic is no count: every pixel of a cell has the cell's number.
     """
     bands = release.bands(column)
-    tree, window = _window(release, pixel, bands.spread)
-    painters = [_Painter(release, tree, window, numbers, bands.spread) for numbers in bands.numbers]
+    tree, window = _window(bands, pixel)
+    painters = [_Painter(bands, tree, window, numbers) for numbers in bands.numbers]
     with whole(path) as part, tempfile.TemporaryDirectory(dir=part.parent, prefix=".hazemap-") as folder:
         total = _paint(painters, bands, Path(folder) / "plain.tif", release)
         _optimise(Path(folder) / "plain.tif", part, total)
@@ -303,8 +303,8 @@ def _optimise(plain: Path, path: Path, total: float, band: int | None = None) ->
         raise OSError(f"{found:g} of {total:g} could be read back")
 
 
-def _window(release: "BaseRelease", pixel: float | None, spread: bool) -> tuple[Quadtree, Window]:
-    leaves, places = release.cells, release.ground.places
+def _window(bands: "Bands", pixel: float | None) -> tuple[Quadtree, Window]:
+    leaves, places = bands.ground.leaves, bands.ground.places
     tree = leaves.tree
     if not isinstance(tree, Quadtree):
         what = "hexagons" if isinstance(tree, Hexagons) else "cells of this kind"
@@ -314,7 +314,7 @@ def _window(release: "BaseRelease", pixel: float | None, spread: bool) -> tuple[
     level = int(leaves.levels.max())
     if pixel is not None:
         level = min(max(math.ceil(math.log2(EQUATOR * tree.side / pixel) - 1e-9), 0), tree.depth)
-    if not spread and level < leaves.levels.max():
+    if not bands.spread and level < leaves.levels.max():
         raise FileError("a pixel of statistics must lie in one cell: choose smaller pixels, or leave --pixel out")
     coarse = leaves.cells[places]
     above = np.maximum(leaves.levels[places] - level, 0).astype(np.uint64)
@@ -336,12 +336,10 @@ class _Painter:
     its pixel what its density differs from that of the leaf around it, times its area: so sums telescope.
     """
 
-    def __init__(
-        self, release: "BaseRelease", tree: Quadtree, window: Window, numbers: NDArray[np.float64], spread: bool
-    ) -> None:
-        leaves = release.cells
-        self.tree, self.window, self._leaves, self._spread = tree, window, leaves, spread
-        areas = release.ground.km2 if spread else np.ones(leaves.size)
+    def __init__(self, bands: "Bands", tree: Quadtree, window: Window, numbers: NDArray[np.float64]) -> None:
+        leaves = bands.ground.leaves
+        self.tree, self.window, self._leaves, self._spread = tree, window, leaves, bands.spread
+        areas = bands.ground.km2 if bands.spread else np.ones(leaves.size)
         density = np.zeros(leaves.size + 1)  # the last is that of no leaf
         np.divide(numbers, areas, out=density[:-1], where=areas > 0)
         self._density = density

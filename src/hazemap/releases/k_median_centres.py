@@ -8,6 +8,7 @@ import numpy as np
 from hazemap.arrays import Bools, Floats, Ints
 from hazemap.cells import Cells
 from hazemap.errors import InputError
+from hazemap.estimate.leading_intervals import leading
 from hazemap.releases.cell_geometry import CellGeometry
 from hazemap.releases.estimates import Estimate
 
@@ -31,15 +32,16 @@ FINE = 1024
 class Centres:
     """Places with the people who are nearest to them, the most first; float64[k] each.
 
-    `lon`, `lat` in degrees; `count` in what the release counts; `metres` their mean way, as the crow flies. `low` …
-    `high` is the interval of the number nearest to each, and `ways` that of all ways together, in kilometres: for these
-    places as if they had been chosen beforehand. They hold for noise, with people spread evenly in their cells; where
-    in their cells people are can change `ways` by no more than `placement` (kilometres) either way.
+    `lon`, `lat` in degrees; `best_guess` in what the release counts; `metres` their mean way, as the crow flies. `low`
+    … `high` is the interval of the number nearest to each, in which the best guess lies, and `ways` that of all ways
+    together, in kilometres: for these places as if they had been chosen beforehand. They hold for noise, with people
+    spread evenly in their cells; where in their cells people are can change `ways` by no more than `placement`
+    (kilometres) either way.
     """
 
     lon: Floats
     lat: Floats
-    count: Floats
+    best_guess: Floats
     metres: Floats
     low: Floats
     high: Floats
@@ -48,12 +50,12 @@ class Centres:
 
     def columns(self) -> dict[str, Floats]:
         """A row for each place."""
-        return {name: getattr(self, name) for name in ("lon", "lat", "count", "low", "high", "metres")}
+        return {name: getattr(self, name) for name in ("lon", "lat", "best_guess", "low", "high", "metres")}
 
     @property
     def cost(self) -> float:
         """All ways together: people · metres."""
-        return float(self.count @ self.metres)
+        return float(self.best_guess @ self.metres)
 
 
 def centres(release: "Release", k: int, confidence: float = 0.95) -> Centres:
@@ -84,8 +86,7 @@ def centres(release: "Release", k: int, confidence: float = 0.95) -> Centres:
         np.degrees(np.arctan2(z, np.hypot(x, y))),
         count[order],
         ways[order] / count[order],
-        np.array([each.low for each in numbers]),
-        np.array([each.high for each in numbers]),
+        *leading(count[order], np.array([each.low for each in numbers]), np.array([each.high for each in numbers])),
         release.estimate(far, f"{release.counted} · km", confidence),
         float(values @ parts.sums(_doubt(release.ground, parts.cells), release.cells.size)),
     )

@@ -1,7 +1,7 @@
 """A published map with its statement, and all that is needed to verify and query it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -15,13 +15,15 @@ from hazemap.cellmap import CellMap, Independent, Reading
 from hazemap.cells import Leaves
 from hazemap.errors import FileError, InputError
 from hazemap.estimate.empirical_bayes import BY_AREA
+from hazemap.estimate.leading_intervals import Ends, intervals
 from hazemap.estimate.overdispersion import Overdispersion
 from hazemap.estimate.report_intervals import asymmetry_margin
 from hazemap.estimate.smooth_disaggregation import EvenDisaggregation, finer
+from hazemap.privacy.estimand import per
 from hazemap.privacy.statement import Statement
 from hazemap.releases.base_release import Bands, BaseRelease, Rows
 from hazemap.releases.cell_geometry import CellGeometry, name_column
-from hazemap.releases.estimates import Estimate, PeopleOutside, after_choosing, bounds, estimate, estimate_cut
+from hazemap.releases.estimates import Estimate, PeopleOutside, after_choosing, estimate, estimate_cut
 from hazemap.releases.file_metadata import FORMAT, MapContents
 from hazemap.releases.region_weights import Region, shares_in, weights
 from hazemap.spatial.plane import ground_unit, plane_of
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from hazemap.releases.release_difference import ReleaseDifference
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Release(BaseRelease, contents=MapContents):
     """A published map. Every question is answered from what is in it, so asking costs no privacy.
 
@@ -54,7 +56,7 @@ class Release(BaseRelease, contents=MapContents):
     ... )
     >>> release = Release(counts, statement, None, ())
     >>> print(release.count(Box(-180, 0, 180, 86)))
-    70.0 ± 2.8 people (95 % interval 64.0 … 76.0)
+    70.0 people (95 % interval 64.0 … 76.0)
     """
 
     map: CellMap
@@ -106,8 +108,7 @@ class Release(BaseRelease, contents=MapContents):
             parts = np.where((shares > 0) & (shares < 1), BY_AREA * shares + (1 - BY_AREA) * guess.clip(0, 1), shares)
         if outside:
             parts, best = 1 - parts, float(self.map.values.sum()) - best
-        found = estimate_cut(self.map, parts, self.clumping, self.counted, confidence, self.asymmetry(confidence))
-        return replace(found, best=best)
+        return estimate_cut(self.map, parts, best, self.clumping, self.counted, confidence, self.asymmetry(confidence))
 
     def since(self, before: "Release") -> "ReleaseDifference":
         """What changed in each cell since another release, and where it is more than noise explains."""
@@ -150,7 +151,7 @@ class Release(BaseRelease, contents=MapContents):
         position = self.cell_at(lon, lat)
         one = np.zeros(self.cells.size)
         one[position] = 1 / self.ground.km2[position]
-        return self.estimate(one, f"{self.counted} per {ground_unit(self.cells.tree).name}", confidence)
+        return self.estimate(one, per(self.counted, ground_unit(self.cells.tree).name), confidence)
 
     def top(self, k: int, by: Literal["count", "density"] = "count", confidence: float = 0.95) -> "GeoDataFrame":
         """The k cells with the largest best guess, by count or per square kilometre, as rows of the table.
@@ -193,9 +194,10 @@ class Release(BaseRelease, contents=MapContents):
         return centres(self, k, confidence)
 
     def columns(self, positions: Ints | None = None, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
-        """Every place as a row: name, level, count, unbiased, stddev, low, high, area_km2, per_km2.
+        """Every place as a row: name, level, best_guess, unbiased, stddev, low, high, area_km2, per_km2.
 
-        `count` is the best guess; `low` … `high` holds the truth of a cell with probability 95 % or more.
+        `low` … `high` holds the truth of a cell with probability 95 % or more, and the best guess of it; `per_km2` is
+        the best guess of the density.
         Cells that stand together with cells inside them have the outline and area that these leave over.
         """
         positions = self.ground.places if positions is None else positions
@@ -211,12 +213,12 @@ class Release(BaseRelease, contents=MapContents):
         """
         values, unbiased, stddev = numbers
         leaves, km2 = self.map.cells, np.repeat(self.ground.km2[cells], times)
-        low, high = bounds(unbiased, stddev, kurtosis, confidence, self.asymmetry(confidence))
+        low, high = intervals(values, unbiased, stddev, kurtosis, confidence, self.asymmetry(confidence))
         unit = ground_unit(leaves.tree).column
         return {
             name_column(leaves.tree): np.repeat(np.array(leaves.tree.names(leaves.cells[cells]), dtype=object), times),
             "level": np.repeat(leaves.levels[cells].astype(np.int16), times),
-            "count": values,
+            "best_guess": values,
             "unbiased": unbiased,
             "stddev": stddev,
             "low": low,
@@ -240,7 +242,7 @@ class Release(BaseRelease, contents=MapContents):
         nowhere = None
         for at in np.flatnonzero(~self.map.places).tolist():
             numbers = [float(array[at]) for array in (self.map.values, self.map.unbiased, self.map.stddev)]
-            nowhere = dict(zip(("position", "count", "unbiased", "stddev"), [at, *numbers], strict=True))
+            nowhere = dict(zip(("position", "best_guess", "unbiased", "stddev"), [at, *numbers], strict=True))
         tree, how = codec.to_json(self.cells.tree), self.map.reading.value
         return {"format": FORMAT, "tree": tree, "nowhere": nowhere, "reading": how}
 
@@ -248,7 +250,7 @@ class Release(BaseRelease, contents=MapContents):
         """The best guess of how many are in each pixel."""
         if column is not None:
             raise FileError(f"the .tif of a map holds its counts: leave the column {column!r} out")
-        return Bands(("count",), [self.map.values], True, {})
+        return Bands(("best_guess",), [self.map.values], True, {}, self.ground)
 
     def layer_styles(self) -> "tuple[LayerStyle, ...]":
         """Density, hatched where it is not sure."""
@@ -277,8 +279,9 @@ class Release(BaseRelease, contents=MapContents):
         usual: dict[str, Any] = {"caption": self.statement.line(), "counted": self.counted, "title": self.heading}
         if "note" not in options:
             usual["note"] = self.note(**options)
-        if self._detail is not None:
-            usual["fine"] = self._detail
+        usual["fine"] = self.shown if self.borrowed is None else self.borrowed
+        if self.borrowed is not None:
+            usual["hatched"] = self.maybe_empty
         return draw_map(self.map, **{**usual, **options})
 
     def note(self, **options: Any) -> str:
@@ -313,7 +316,7 @@ class Release(BaseRelease, contents=MapContents):
     @cached_property
     def _finer(self) -> CellMap:
         """The map cut finer where its best guess tells how people lie inside cells, whether pictures show it or not."""
-        return finer(self.map) if self._detail is None else self._detail
+        return finer(self.map)
 
     @cached_property
     def heading(self) -> str | None:
@@ -331,9 +334,21 @@ class Release(BaseRelease, contents=MapContents):
         return "were not counted"
 
     @cached_property
-    def _detail(self) -> CellMap | None:
-        """What is known otherwise of where people lie inside cells: of the map of a slot (`TimedRelease.during`)."""
+    def borrowed(self) -> CellMap | None:
+        """Where people are drawn inside cells though nobody measured it (`TimedRelease.borrowing`)."""
         return None
+
+    @property
+    def maybe_empty(self) -> NDArray[np.bool_]:
+        """Of which cells the own interval reaches down to nobody; bool[cells]."""
+        found: NDArray[np.bool_] = self.intervals().low <= 0
+        return found
+
+    def intervals(self, confidence: float = 0.95) -> Ends:
+        """The interval of each cell on its own, of its best guess: see `hazemap.estimate.leading_intervals`."""
+        return intervals(
+            self.map.values, self.map.unbiased, self.map.stddev, self.kurtosis, confidence, self.asymmetry(confidence)
+        )
 
     @cached_property
     def _finer_ground(self) -> CellGeometry:

@@ -92,16 +92,16 @@ class RegionShares:
 
 
 def shares_of(numbers: MarkedNumbers, confidence: float) -> dict[str, NDArray[Any]]:
-    """The columns MARK_count, MARK_share, MARK_low and MARK_high of every mark, of some places: O(marks · numbers)."""
+    """The columns MARK_unbiased, MARK_share, MARK_low, MARK_high of every mark, of some places: O(marks · numbers)."""
     columns = dict[str, NDArray[Any]]()
     for mark in numbers.marks.texts:
         found = numbers.shares(mark)
-        names = (f"{mark}_{what}" for what in ("count", "share", "low", "high"))
+        names = (f"{mark}_{what}" for what in ("unbiased", "share", "low", "high"))
         columns |= dict(zip(names, (found.marked, found.values, *found.interval(confidence)), strict=True))
     return columns
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MarkedRelease(Release, contents=MarkedContents):
     """A published map with marks: a `Release` of the people, that also says which share of them carries each mark.
 
@@ -165,9 +165,9 @@ class MarkedRelease(Release, contents=MarkedContents):
         return Share(mark, None if math.isnan(value) else value, float(low), float(high), confidence)
 
     def columns(self, positions: Ints | None = None, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
-        """The table of `Release`; then MARK_count, MARK_share, MARK_low and MARK_high of every mark.
+        """The table of `Release`; then MARK_unbiased, MARK_share, MARK_low and MARK_high of every mark.
 
-        MARK_count is unbiased; MARK_share is NaN where there seems to be nobody.
+        MARK_unbiased is unbiased; MARK_share is NaN where there seems to be nobody.
         """
         positions = self.ground.places if positions is None else positions
         return super().columns(positions, confidence) | shares_of(self.counts.at(positions), confidence)
@@ -183,7 +183,7 @@ class MarkedRelease(Release, contents=MarkedContents):
         wanted = [f"{mark}_share" for mark in self.marks] if column is None else [column]
         if any(name not in fit for name in wanted):
             raise FileError(f"a .tif of a map with marks holds one of the columns {', '.join(fit)}; found {column!r}")
-        return Bands(tuple(wanted), [fit[name] for name in wanted], False, {})
+        return Bands(tuple(wanted), [fit[name] for name in wanted], False, {}, self.ground)
 
     def layer_styles(self) -> "tuple[LayerStyle, ...]":
         """The share of each mark, grey where its interval is wide; then the density of people."""

@@ -15,7 +15,7 @@ from hazemap.noisy_queries import Prices
 from hazemap.releases.base_release import Bands, BaseRelease, Rows
 from hazemap.releases.file_metadata import MARKED, OF_MARKS_IN_SLOTS, MarkedSlotsContents
 from hazemap.releases.marked_release import MarkedRelease, shares_of
-from hazemap.releases.slot_rows import ALL, heading, numbered, of_total, with_slots
+from hazemap.releases.slot_rows import heading, numbered, of_total, with_slots
 from hazemap.releases.timed_release import MOST_FRAMES
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ SHOWN_SLOTS = 24
 """Slots of which a summary tells the shares, at most."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MarkedTimedRelease(MarkedRelease, contents=MarkedSlotsContents):
     """A map with marks of all slots together; and `during` some slots a map with marks of them, of the same cells.
 
@@ -78,26 +78,36 @@ class MarkedTimedRelease(MarkedRelease, contents=MarkedSlotsContents):
         return replace(made, map=counts.map, counts=counts)
 
     def columns(self, positions: Ints | None = None, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
-        """Every cell as a row, of the slot `all`; without positions, then those of each slot too."""
-        places = self.ground.places if positions is None else positions
-        first = of_total(super().columns(places, confidence))
+        """Every cell as a row, in each slot; with positions those cells in all slots together, without a slot.
+
+        `total_release` has the table of all slots together.
+        """
         if positions is not None:
-            return first
-        rest = self._of_slots(places, confidence)
-        return {name: np.concatenate([first[name], rest[name]]) for name in first}
+            return super().columns(positions, confidence)
+        return self._of_slots(self.ground.places, confidence)
 
     def outlines(self) -> NDArray[Any]:
         """The polygon of each row, in degrees."""
-        shapes = super().outlines()
-        return np.concatenate([shapes, np.repeat(shapes, len(self.slots))])
+        return np.repeat(super().outlines(), len(self.slots))
 
     def rows(self, most: int) -> Iterator[Rows]:
-        """The table in blocks of about so many rows: those of the total, then those of slots."""
-        yield from super().rows(most)
+        """The table of slots in blocks of about so many rows."""
         places, each = self.ground.places, max(most // len(self.slots), 1)
-        for start in range(0, len(places), each):
-            block = places[start : start + each]
+        for block in (places[:0], *(places[start : start + each] for start in range(0, len(places), each))):
             yield Rows(self._of_slots(block, 0.95), self.ground.outlines(block), len(self.slots))
+
+    def file_rows(self, most: int) -> Iterator[Rows]:
+        """Those of the total, as a slot `all`, then those of slots: a saved file holds both."""
+        for block in super().rows(most):
+            yield Rows(of_total(block.columns), block.shapes, block.times)
+        rest = self.rows(most)
+        next(rest)
+        yield from rest
+
+    @cached_property
+    def total_release(self) -> MarkedRelease:
+        """The map with marks of all slots together alone: its tables and exports are apart from those of slots."""
+        return MarkedRelease(self.map, self.statement, self.algorithm, self.transcript, self.counts)
 
     def label(self) -> dict[str, Any]:
         """The marks and the slots; all else is in the last answer."""
@@ -112,16 +122,15 @@ class MarkedTimedRelease(MarkedRelease, contents=MarkedSlotsContents):
             for slot, table in zip(self.slots, tables, strict=True)
             for name in table.names
         ]
-        return Bands(tuple(names), [each for table in tables for each in table.numbers], False, {})
+        return Bands(tuple(names), [each for table in tables for each in table.numbers], False, {}, self.ground)
 
     def layer_styles(self) -> "tuple[LayerStyle, ...]":
-        """The share of each mark and the density of people in all slots together; then the shares in each slot."""
-        from hazemap.releases.gis.layer_styles import for_each_slot
+        """The share of each mark in each slot, then the density of people."""
+        from hazemap.releases.gis.layer_styles import MOST_STYLES, density_style, for_each_slot
 
-        together = super().layer_styles()
-        total = tuple(style.only(f"{style.name} {ALL}", "slot", ALL) for style in together)
-        by_slot = (each for style in together[: len(self.marks)] for each in for_each_slot(style, self.slots))
-        return (*total, *by_slot)
+        people = density_style([each.map for each in self.by_slot[:MOST_STYLES]], self.counted)
+        shares = super().layer_styles()[: len(self.marks)]
+        return tuple(each for style in (*shares, people) for each in for_each_slot(style, self.slots))
 
     def summary(self) -> list[str]:
         """Statement, total, number of cells, the share of each mark in all slots together and in each."""

@@ -16,9 +16,9 @@ from hazemap.arrays import Floats, Ints
 from hazemap.cellmap import CellMap, Independent
 from hazemap.cells import NOWHERE, Leaves, Tree
 from hazemap.errors import InputError
+from hazemap.estimate.leading_intervals import margins
 from hazemap.estimate.noise_drift import holm, moved_ps
 from hazemap.releases.cell_geometry import CellGeometry
-from hazemap.releases.estimates import bounds
 from hazemap.spatial.quadtree import Quadtree
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ MOST_SUMS = 5_000
 """Of so many sums of cells the error is found exactly, in a millisecond; of others it is the sum of the cells' own."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ReleaseDifference:
     """`after` less `before`, of each of some cells; float64[cells.size] each.
 
@@ -71,7 +71,8 @@ class ReleaseDifference:
     @cached_property
     def interval(self) -> tuple[Floats, Floats]:
         """`low` and `high` of each cell."""
-        return bounds(self.difference, self.stddev, self._kurtosis, asymmetry=self._asymmetry(0.95))
+        margin = margins(self.stddev, self._kurtosis, asymmetry=self._asymmetry(0.95))
+        return self.difference - margin, self.difference + margin
 
     @cached_property
     def chance(self) -> Floats:
@@ -95,6 +96,9 @@ class ReleaseDifference:
         """One line."""
         changed = int(self.changed.sum())
         return f"{changed:,} of {self.cells.size:,} cells changed by more than noise explains (α = {ALPHA} for all)"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}: {self.summary}"
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """A row for each cell: cell, difference, stddev, low, high, chance, changed."""

@@ -72,7 +72,7 @@ class SeriesPoint:
         ]
         said = "more than noise explains" if self.drift else "noise explains the change"
         shown = f"; {said} ({', '.join(tested)})" if tested else ""
-        return f"{self.name}: {self.total}; a cell ± {self.cell_error:.3g}{shown}"
+        return f"{self.name}: {self.total}; standard error of a cell {self.cell_error:.3g}{shown}"
 
 
 @dataclass(frozen=True)
@@ -112,10 +112,10 @@ class ReleaseSeries:
         tested = sum(each.total_p is not None or each.cells_p is not None for each in self.points)
         drifts = sum(each.drift for each in self.points)
         return (
-            f"{len(self.points)} releases. The total is known to ± {first.total.stddev:,.3g} in {first.name} and to ± "
-            f"{last.total.stddev:,.3g} in {last.name}; a cell, in the median, to ± {first.cell_error:,.3g} and to ± "
-            f"{last.cell_error:,.3g}. Of {tested} changes from one release to the next {drifts} are more than noise "
-            f"explains (α = {ALPHA} for the whole series, Holm's correction)."
+            f"{len(self.points)} releases. The standard error of the total is {first.total.stddev:,.3g} in "
+            f"{first.name} and {last.total.stddev:,.3g} in {last.name}; that of a cell, in the median, "
+            f"{first.cell_error:,.3g} and {last.cell_error:,.3g}. Of {tested} changes from one release to the next "
+            f"{drifts} are more than noise explains (α = {ALPHA} for the whole series, Holm's correction)."
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class ReleaseSeries:
         numbers = SeriesNumbers(
             places=[each.place for each in self.points],
             names=[each.name for each in self.points],
-            totals=[each.total.value for each in self.points],
+            totals=[each.total.best_guess for each in self.points],
             lows=[each.total.low for each in self.points],
             highs=[each.total.high for each in self.points],
             total_errors=[each.total.stddev for each in self.points],
@@ -147,7 +147,9 @@ class ReleaseSeries:
 
         picture = b64encode(encode(self.draw())).decode()
         rows = "\n".join(_row(each) for each in self.points)
-        head = "".join(f"<th>{name}</th>" for name in ("release", "total", "95 %", "a cell", "price", *_TESTED))
+        head = "".join(
+            f"<th>{name}</th>" for name in ("release", "total", "95 %", "standard error of a cell", "price", *_TESTED)
+        )
         title, summary = escape(self.title), escape(self.summary)
         return (
             f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{title}</title>\n<style>{_STYLE}</style>\n'
@@ -169,9 +171,9 @@ def _row(point: SeriesPoint) -> str:
     ps = ("" if chance is None else f"{chance:.2g}" for chance in (point.total_p, point.cells_p))
     cells = (
         point.name,
-        f"{total.value:z,.0f}",
+        f"{total.best_guess:z,.0f}",
         f"{total.low:z,.0f} … {total.high:z,.0f}",
-        f"± {point.cell_error:.3g}",
+        f"{point.cell_error:.3g}",
         point.price,
         *ps,
     )
@@ -206,7 +208,7 @@ class _Known(NamedTuple):
 
 
 def _total_p(before: _Known, now: _Known) -> float:
-    difference = now.total.value - before.total.value
+    difference = now.total.unbiased - before.total.unbiased
     error = float(np.hypot(before.total.stddev, now.total.stddev))
     return moved_p(difference, error, max(before.kurtosis, now.kurtosis))
 

@@ -10,6 +10,7 @@ import numpy as np
 from hazemap.arrays import Floats
 from hazemap.estimate.confidence_margins import reach
 from hazemap.estimate.isotonic_regression import monotone
+from hazemap.estimate.leading_intervals import leading
 from hazemap.estimate.published_values import PublishedValues
 from hazemap.estimate.value_estimates import KnownPeople, Measurements
 from hazemap.releases.estimates import decimals
@@ -30,16 +31,16 @@ class StatisticEstimate(ShownAsTable):
     standard deviation is known has a value without a `stddev`.
 
     >>> print(StatisticEstimate("mean", "89", "08:00", 23.41, 0.52, 22.4, 24.4, 0.95))
-    mean of 89 at 08:00: 23.41 ± 0.52 (95 % interval 22.40 … 24.40)
+    mean of 89 at 08:00: 23.41 (95 % interval 22.40 … 24.40)
     >>> print(StatisticEstimate("mean", "89", "03:00", None, None, 0, 65, 0.95))
     mean of 89 at 03:00: too few people to say (95 % interval 0 … 65)
     >>> print(StatisticEstimate("mean", "89", "08:00", 23.41, 0.52, 20.1, 26.7, 0.95, bias=2.3))
-    mean of 89 at 08:00: 23.41 ± 0.52, bias at most 2.30 (95 % interval 20.10 … 26.70)
+    mean of 89 at 08:00: 23.41, bias at most 2.30 (95 % interval 20.10 … 26.70)
 
     `population` says of whom or of what the statistic is, and how wide the bins of a quantile are.
 
     >>> print(StatisticEstimate("mean", "89", "08:00", 23.41, 0.52, 22.4, 24.4, 0.95, population="own means"))
-    mean of 89 at 08:00: 23.41 ± 0.52 (95 % interval 22.40 … 24.40), of own means
+    mean of 89 at 08:00: 23.41 (95 % interval 22.40 … 24.40), of own means
     """
 
     statistic: str
@@ -63,16 +64,15 @@ class StatisticEstimate(ShownAsTable):
         return _in_rows("", (self,), ())
 
     def words(self) -> tuple[str, str]:
-        """The value with its error, or that it cannot be said; and its interval."""
+        """The value, or that it cannot be said; and its interval."""
         digits = decimals(self.stddev) if self.stddev is not None else 0 if self.value is None else 2
         said = "too few people to say" if self.value is None else f"{self.value:z,.{digits}f}"
-        said += "" if self.stddev is None else f" ± {self.stddev:,.{digits}f}"
         said += "" if self.bias is None else f", bias at most {self.bias:,.{digits}f}"
         return said, f"{self.low:z,.{digits}f} … {self.high:z,.{digits}f}"
 
     def __str__(self) -> str:
         said, ends = self.words()
-        joint = "in" if self.statistic in ("people", "records") else "of"
+        joint = "in" if self.statistic.startswith(("people", "records")) else "of"
         where = f"{self.statistic} {joint} {self.cell} at {self.slot}"
         whose = f", of {self.population}" if self.population else ""
         return f"{where}: {said} ({100 * self.confidence:.6g} % interval {ends}){whose}"
@@ -103,7 +103,7 @@ class RegionStatistics(ShownAsTable):
                 f"These numbers are of {_cells(len(self.cells))} with half of their area or more in the region."
                 f" Its border cuts {self.inside} of them, and {self.outside} more that do not count."
             )
-        who = "A person" if self.counted == "people" else "A record"
+        who = "A person" if self.counted.startswith("people") else "A record"
         several = f"{who} in several of these cells counts in each." if len(self.cells) > 1 else ""
         return " ".join(filter(None, (said, several, self.who_counts)))
 
@@ -193,7 +193,7 @@ class Histogram:
     def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
         """Ends between which the number of people in each bin is so often."""
         margin = float(reach(confidence, np.array(self.kurtosis))) * self.stddev
-        return self.people - margin, self.people + margin
+        return leading(self.people, self.people - margin, self.people + margin)
 
     def to_dataframe(self, confidence: float = 0.95) -> "DataFrame":
         """A row for every bin: its ends, people with their standard error and interval, and the part below its end."""

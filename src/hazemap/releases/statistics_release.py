@@ -13,9 +13,11 @@ from hazemap.algorithm_session import Transcript
 from hazemap.arrays import Floats, Ints
 from hazemap.cells import Leaves
 from hazemap.errors import FileError, InputError
+from hazemap.estimate.leading_intervals import leading
 from hazemap.estimate.partial_pooling import pooled
 from hazemap.estimate.published_values import CombinedMeans, PublishedValues
 from hazemap.estimate.value_estimates import KnownPeople, Measurements, ValueEstimate
+from hazemap.privacy.estimand import noun
 from hazemap.privacy.statement import Statement
 from hazemap.releases.base_release import Bands, BaseRelease, Rows
 from hazemap.releases.cell_geometry import name_column
@@ -33,7 +35,11 @@ HALF = 0.5
 """Of its area: a cell that lies in a region with less does not count there."""
 
 
-@dataclass(frozen=True, eq=False)
+GUESS = "guess"
+"""What a picture calls the best guess of the mean, which it may show where too few people are for a mean."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Statistics(BaseRelease, contents=StatisticsContents):
     """Published numbers of a value, place by place: every question is answered from them, at no price.
 
@@ -53,7 +59,7 @@ class Statistics(BaseRelease, contents=StatisticsContents):
     ... )
     >>> made = Statistics(Measurements(tree, np.array([[800.0, 400.0]]), 10.0, 3.0), "speed", (), statement, None, ())
     >>> print(made.ask(tree.cells.tree.names(tree.cells.cells)[0])[0])
-    mean of root at always: 20.00 ± 0.37 (95 % interval 19.19 … 20.80), of people's own means, each once
+    mean of root at always: 20.00 (95 % interval 19.19 … 20.80), of people's own means, each once
     """
 
     measurements: Measurements | KnownPeople | PublishedValues
@@ -189,7 +195,13 @@ class Statistics(BaseRelease, contents=StatisticsContents):
         numbers, stddev, margin = self.measurements.numbers(self._places(cells, which), confidence)
         return [
             StatisticEstimate(
-                self.counted, label, self.slots[each], value, stddev, value - margin, value + margin, confidence
+                self.counted,
+                label,
+                self.slots[each],
+                value,
+                stddev,
+                *_ends(value, margin),
+                confidence,
             )
             for each, value in zip(which, numbers.tolist(), strict=True)
         ]
@@ -287,14 +299,13 @@ class Statistics(BaseRelease, contents=StatisticsContents):
         if wanted not in fit:
             raise FileError(f"a .tif of statistics holds one of the columns {', '.join(fit)}; found {wanted!r}")
         numbers = columns[wanted].reshape(self.cells.size, len(self.slots))
-        return Bands(self.slots, list(numbers.T), False, {"COLUMN": wanted, "VALUE": self.value})
+        return Bands(self.slots, list(numbers.T), False, {"COLUMN": wanted, "VALUE": self.value}, self.ground)
 
     def layer_styles(self) -> "tuple[LayerStyle, ...]":
-        """The best guess of the mean in each slot, in one scale; hatched where too few were there to publish a mean."""
-        from hazemap.releases.gis.layer_styles import IsEmpty, for_each_slot, hatched, value_style
+        """The mean in each slot, in one scale; grey where too few were there to publish one."""
+        from hazemap.releases.gis.layer_styles import for_each_slot, value_style
 
-        few = hatched("guessed: too few people for a mean", IsEmpty("value"))
-        style = value_style(f"mean of {self.value}", "guess", self.guesses[0], self._bounds("mean"), (few,))
+        style = value_style(f"mean of {self.value}", "value", self.found("mean").value, self._bounds("mean"))
         return for_each_slot(style, self.slots)
 
     def summary(self) -> list[str]:
@@ -306,28 +317,29 @@ class Statistics(BaseRelease, contents=StatisticsContents):
 
     @property
     def thumbnail(self) -> tuple[Floats, bool]:
-        """The best guess of the mean, averaged over the slots in which it is known."""
-        guess = self.guesses[0].reshape(self.cells.size, len(self.slots))
-        known = np.isfinite(guess)
+        """The mean, averaged over the slots in which it is known."""
+        mean = self.found("mean").value.reshape(self.cells.size, len(self.slots))
+        known = np.isfinite(mean)
         number = known.sum(axis=1)
-        return np.where(number > 0, np.where(known, guess, 0).sum(axis=1) / np.maximum(number, 1), np.nan), False
+        return np.where(number > 0, np.where(known, mean, 0).sum(axis=1) / np.maximum(number, 1), np.nan), False
 
     def plot(self, statistic: str | None = None, cell: str | None = None, **options: Any) -> "Figure":
         """Small maps, one a slot, and how sure each cell is; with a `cell`, its profile over all slots.
 
-        Maps show the best guess of the mean, unless a `statistic` is named; profiles show the mean with its intervals.
-        The statement stands beneath.
+        They show the mean, as pages and answers do, unless another `statistic` is named: `guess` is the best guess of
+        the mean where too few people are for one. The statement stands beneath.
         Options are those of `hazemap.draw.value_charts.draw_slots` and `draw_profile`.
         """
         from hazemap.draw.value_charts import draw_profile, draw_slots
 
         shown, tree = statistic or "mean", self.measurements.tree
-        found, unit = self.found(shown), f"{shown} of {self.value}"
-        look: dict[str, Any] = {"caption": self.statement.line(), "unit": unit, "bounds": self._bounds(shown)}
+        guessed, of = shown == GUESS, "mean" if shown == GUESS else shown
+        found, unit = self.found(of), f"{of} of {self.value}"
+        look: dict[str, Any] = {"caption": self.statement.line(), "unit": unit, "bounds": self._bounds(of)}
         if cell is None:
-            few = f"too few to say: a place needs about {self.measurements.threshold:,.0f} {self.counted}"
-            values, errors = self.guesses if statistic is None else (found.value, found.stddev)
-            unit += ", best guess" if statistic is None else ""
+            few = f"too few to say: a place needs about {self.measurements.threshold:,.0f} {noun(self.counted)}"
+            values, errors = self.guesses if guessed else (found.value, found.stddev)
+            unit += ", best guess" if guessed else ""
             look |= {"unit": unit, "few": few, "note": self.shown(statistic, **_frame(options))}
             return draw_slots(tree, values, errors=errors, **look | options)
         places = self._cell(cell) * len(self.slots) + np.arange(len(self.slots))
@@ -339,7 +351,7 @@ class Statistics(BaseRelease, contents=StatisticsContents):
         """What the small maps show, in words: which part of the world, how many of the cells, and who is in none."""
         from hazemap.draw.value_charts import extent_of
 
-        values = self.guesses[0] if statistic is None else self.found(statistic).value
+        values = self.guesses[0] if statistic == GUESS else self.found(statistic or "mean").value
         return f"{extent_of(self.measurements.tree, values, **frame)} People outside the cells were not counted."
 
     def page_data(self, title: str | None = None) -> dict[str, Any]:
@@ -358,6 +370,12 @@ class Statistics(BaseRelease, contents=StatisticsContents):
         return (
             (0.0, value_encoding.width**2 / 4) if statistic == "variance" else (value_encoding.low, value_encoding.high)
         )
+
+
+def _ends(value: float, margin: float) -> tuple[float, float]:
+    """The interval of a number of people."""
+    low, high = leading(value, value - margin, value + margin)
+    return float(low), float(high)
 
 
 def _frame(options: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from hazemap import codec
 from hazemap.atomic_write import whole
 from hazemap.errors import FileError, InputError
 from hazemap.estimate.confidence_margins import reach
+from hazemap.estimate.leading_intervals import leading
 from hazemap.estimate.report_intervals import report_intervals
 from hazemap.noisy_queries import Answer
 from hazemap.privacy.statement import Statement
@@ -69,19 +70,19 @@ def counts_of(answer: Answer, confidence: float) -> dict[str, NDArray[np.float64
     else:
         margin = reach(confidence, answer.kurtosis) * stddev
         low, high = counts - margin, counts + margin
-    return dict(zip(NUMBERS, (counts, stddev, low, high), strict=True))
+    return dict(zip(NUMBERS, (counts, stddev, *leading(counts, low, high)), strict=True))
 
 
 def counts_in_words(count: Numbers, error: Numbers, low: Numbers, high: Numbers) -> list[tuple[str, str]]:
-    """Counts with standard errors and their intervals, each to the digits that it deserves.
+    """Counts and their intervals, each to the digits that its standard error deserves.
 
     >>> counts_in_words([40.0], [5.0], [30.2], [49.8])
-    [('40.0 ± 5.0', '30.2 … 49.8')]
+    [('40.0', '30.2 … 49.8')]
     """
     found = []
     for number, stddev, start, end in zip(count, error, low, high, strict=True):
         digits = decimals(float(stddev))
-        found.append((f"{number:,.{digits}f} ± {stddev:,.{digits}f}", f"{start:,.{digits}f} … {end:,.{digits}f}"))
+        found.append((f"{number:z,.{digits}f}", f"{start:,.{digits}f} … {end:,.{digits}f}"))
     return found
 
 
@@ -103,7 +104,7 @@ class StudyContents(NamedTuple):
     confidence: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class StudyAnswers(ShownAsTable):
     """Answers of a study, and what its people were promised: asking and looking are over, so all of it is free.
 
@@ -194,6 +195,9 @@ class StudyAnswers(ShownAsTable):
             ]
         names = ("round", "recipe", "answer", "people", f"{100 * self.confidence:.6g} % interval")
         return NotebookTable(f"Study {plain(self.study)}", names, tuple(rows), tuple(self.summary()), words=3)
+
+    def __repr__(self) -> str:
+        return "\n".join(plain(line, 300) for line in [f"{type(self).__name__}: {self.HOLDS}", *self.summary()][:10])
 
     def summary(self) -> list[str]:
         """A few sentences: the promise, and what was asked at which price."""

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.arrays import Ints
-from hazemap.cellmap import CellMap
 from hazemap.cells import Leaves
 from hazemap.errors import FileError, InputError
 from hazemap.estimate.slot_maps import SlotMaps
@@ -17,7 +16,7 @@ from hazemap.noisy_queries import Prices
 from hazemap.releases.base_release import Bands, Rows
 from hazemap.releases.file_metadata import OF_SLOTS, SLOTTED, TimedContents
 from hazemap.releases.map_release import Release
-from hazemap.releases.slot_rows import ALL, heading, numbered, of_total, with_slots
+from hazemap.releases.slot_rows import heading, numbered, of_total, with_slots
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,12 +28,18 @@ if TYPE_CHECKING:
 MOST_FRAMES = 400
 """Slots of a moving picture, at most."""
 
+BORROWED = (
+    "Where people lie inside these cells is borrowed from all slots together, not measured; cells are hatched whose "
+    "own interval reaches down to nobody."
+)
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class TimedRelease(Release, contents=TimedContents):
     """A map of all slots together, as any other; and `during` some slots a map of them, which answers as any other.
 
-    The cells of the total are fine, those of a slot coarser, made of them; a picture of a slot has the total's detail.
+    The cells of the total are fine, those of a slot coarser, made of them. Pictures, pages, tables and answers of a
+    slot are as fine as it was counted, and no finer; `borrowing` is the exception, and says so.
     """
 
     maps: SlotMaps
@@ -58,9 +63,22 @@ class TimedRelease(Release, contents=TimedContents):
         """The map of some slots, named as `numbered` takes them: counts, intervals, pictures and regions of it."""
         return self._during(self.numbered(slots))
 
+    def borrowing(self, slots: str | int | Iterable[str | int]) -> Release:
+        """The same, in whose pictures people lie inside cells as in all slots together, which nobody measured.
+
+        Cells are hatched whose own interval reaches down to nobody, and the picture says what it borrows. Numbers,
+        answers and tables are those of `during`.
+        """
+        chosen = self.numbered(slots)
+        made = self._during(chosen)
+        if self.maps.cells.size < self.cells.size:
+            made.__dict__["borrowed"] = self.maps.finer(chosen)
+            made.__dict__["said_of_detail"] = f"{self.said_of_detail} {BORROWED}"
+        return made
+
     def _during(self, chosen: list[int]) -> Release:
         made = Release(self.maps.during(chosen), self.statement, self.algorithm, self.transcript)
-        made.__dict__["_detail"] = self.maps.finer(chosen)  # the detail that the slots share
+        made.__dict__["_finer"] = made.map  # nothing is known of a slot inside its own cells
         made.__dict__["heading"] = heading(self.slots, chosen)
         made.__dict__["said_of_detail"] = self.said_of_detail
         if not self.map.places.all():
@@ -69,12 +87,16 @@ class TimedRelease(Release, contents=TimedContents):
 
     @cached_property
     def said_of_detail(self) -> str:
-        """How finely a slot was counted: pictures show the detail of all slots together, which is finer."""
+        """How finely a slot was counted, where that is less finely than all slots together."""
         number = self.maps.cells.size
         if number == self.cells.size:
             return ""
-        cells = f"{number:,} cell{'s' * (number != 1)}"
-        return f"Each slot was counted in {cells}: finer detail is that of all slots together."
+        return f"Each slot was counted in {number:,} cell{'s' * (number != 1)}."
+
+    @cached_property
+    def total_release(self) -> Release:
+        """The map of all slots together alone: its tables and exports are apart from those of slots."""
+        return Release(self.map, self.statement, self.algorithm, self.transcript)
 
     @classmethod
     def of(cls, maps: SlotMaps, release: Release) -> Self:
@@ -88,35 +110,38 @@ class TimedRelease(Release, contents=TimedContents):
         return replace(made, map=maps.total, maps=maps)
 
     def columns(self, positions: Ints | None = None, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
-        """Every place of the total as a row, of the slot `all`; without positions, then those of each slot too."""
+        """Every cell of a slot as a row, in each slot; with positions those places of the total, without a slot.
+
+        So the rows of a cell add up to its people once. `total_release` has the table of all slots together.
+        """
         if positions is not None:
-            return of_total(super().columns(positions, confidence))
-        first = self.columns(self.ground.places, confidence)
-        rest = self._of_slots(np.arange(self.maps.cells.size), confidence)
-        return {name: np.concatenate([first[name], rest[name]]) for name in first}
+            return super().columns(positions, confidence)
+        return self._of_slots(np.arange(self.maps.cells.size), confidence)
 
     def outlines(self) -> NDArray[Any]:
         """The polygon of each row, in degrees."""
         ground = self._first.ground
-        return np.concatenate([super().outlines(), np.repeat(ground.outlines(ground.places), len(self.slots))])
+        return np.repeat(ground.outlines(ground.places), len(self.slots))
 
     def rows(self, most: int) -> Iterator[Rows]:
-        """The table in blocks of about so many rows: those of the total, then those of slots."""
-        yield from super().rows(most)
+        """The table of slots in blocks of about so many rows."""
         ground, each = self._first.ground, max(most // len(self.slots), 1)
-        for start in range(0, self.maps.cells.size, each):
-            block = np.arange(start, min(start + each, self.maps.cells.size))
+        cells = np.arange(self.maps.cells.size)
+        for block in (cells[:0], *(cells[start : start + each] for start in range(0, len(cells), each))):
             yield Rows(self._of_slots(block, 0.95), ground.outlines(block), len(self.slots))
+
+    def file_rows(self, most: int) -> Iterator[Rows]:
+        """Those of the total, as a slot `all`, then those of slots: a saved file holds both."""
+        for block in super().rows(most):
+            yield Rows(of_total(block.columns), block.shapes, block.times)
+        rest = self.rows(most)
+        next(rest)
+        yield from rest
 
     @cached_property
     def by_slot(self) -> tuple[Release, ...]:
         """The map of each slot."""
         return tuple(self._during([number]) for number in range(len(self.slots)))
-
-    @cached_property
-    def _detail(self) -> CellMap:
-        """Where people lie inside the total's cells: as every slot has it."""
-        return self.maps.detail
 
     def label(self) -> dict[str, Any]:
         """Which question named the cells of the total, and the slots: the numbers follow from the transcript."""
@@ -125,22 +150,23 @@ class TimedRelease(Release, contents=TimedContents):
         return {"format": SLOTTED, "kind": OF_SLOTS, "day": day, "slots": list(self.slots)}
 
     def bands(self, column: str | None) -> Bands:
-        """The best guess of how many are in each cell of the total, in a band for every slot."""
+        """The best guess of how many are in each cell of a slot, in a band for every slot."""
         if column is not None:
             raise FileError(f"the .tif of a map holds its counts: leave the column {column!r} out")
-        return Bands(self.slots, list(self.maps.values), True, {})
+        return Bands(self.slots, list(self.maps.guess), True, {}, self._first.ground)
 
     def layer_styles(self) -> "tuple[LayerStyle, ...]":
-        """The density of all slots together, then of each in one scale."""
+        """The density in each slot, in one scale."""
         from hazemap.releases.gis.layer_styles import MOST_STYLES, density_style, for_each_slot
 
-        total = density_style([self.map], self.counted).only(f"density {ALL}", "slot", ALL)
         together = density_style([each.map for each in self.by_slot[:MOST_STYLES]], self.counted)
-        return (total, *for_each_slot(together, self.slots))
+        return for_each_slot(together, self.slots)
 
     def summary(self) -> list[str]:
         """Statement, total, number of cells, whom the map leaves out; and the slots."""
-        counts = ", ".join(f"{name} {self._during([at]).total().value:,.0f}" for at, name in enumerate(self.slots[:24]))
+        counts = ", ".join(
+            f"{name} {self._during([at]).total().best_guess:,.0f}" for at, name in enumerate(self.slots[:24])
+        )
         more = f", … ({len(self.slots):,} in all)" if len(self.slots) > 24 else ""
         cells = f"{self.maps.cells.size:,} cell{'s' * (self.maps.cells.size != 1)}"
         return [*super().summary(), f"{cells} in each slot; {self.counted}: {counts}{more}"]
@@ -154,7 +180,7 @@ class TimedRelease(Release, contents=TimedContents):
 
         usual = {"caption": self.statement.line(), "counted": self.counted, "note": self.note(**options)}
         return draw_small_maps(
-            list(zip(self.slots, (each.shown for each in self.by_slot), strict=True)), **{**usual, **options}
+            list(zip(self.slots, (each.map for each in self.by_slot), strict=True)), **{**usual, **options}
         )
 
     def animate(
@@ -173,7 +199,7 @@ class TimedRelease(Release, contents=TimedContents):
         if len(self.slots) > MOST_FRAMES:
             raise InputError(f"a moving picture has at most {MOST_FRAMES} slots; found {len(self.slots):,}")
         usual = {"caption": self.statement.line(), "counted": self.counted, "note": self.note(**options)}
-        frames = [(name, each.shown) for name, each in zip(self.slots, self.by_slot, strict=True)]
+        frames = [(name, each.map) for name, each in zip(self.slots, self.by_slot, strict=True)]
         animate(frames, path, seconds, tell, **{**usual, **options})
 
     def page_data(self, title: str | None = None) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from hazemap.errors import InputError
 from hazemap.estimate import read
 from hazemap.estimate.marked_counts import is_about_sides, people_of
 from hazemap.noisy_queries import Answer, Query
+from hazemap.privacy.estimand import estimand
 from hazemap.server.announced_rounds import DECLINED, SENT
 from hazemap.server.campaign_spec import Campaign
 from hazemap.server.campaign_store import CampaignStore
@@ -136,7 +137,7 @@ def facts(campaign: Campaign) -> dict[str, Any]:
         "method": type(campaign.algorithm).__name__,
         "trust": campaign.trust,
         "budget": {"epsilon": str(campaign.budget.epsilon), "text": str(campaign.budget)},
-        "counted": campaign.bounding.counted,
+        "counted": estimand(campaign.bounding),
         "cohort": {
             "people": cohort.people,
             "shard": cohort.shard,

@@ -10,8 +10,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from hazemap.errors import InputError
+from hazemap.privacy.estimand import Estimand
 from hazemap.releases import MarkedTimedRelease, Release, Statistics, TimedRelease, open_release
 from hazemap.releases.estimates import PeopleOutside
+from hazemap.releases.page.map_payload import interval
 from hazemap.releases.study_answers import StudyAnswers
 from hazemap.studio.refusals import refused
 
@@ -49,12 +51,14 @@ def facts(path: Path) -> dict[str, Any]:
         "slots": list(release.slots) if isinstance(release, TimedRelease | MarkedTimedRelease) else [],
         "exports": _exports(release, path),
         "total": None,
+        "estimand": None,
         "outside": None,
     }
     if isinstance(release, Release):
         total = release.total()
         about |= {
-            "total": {"value": total.value, "stddev": total.stddev, "low": total.low, "high": total.high},
+            "total": interval(total),
+            "estimand": Estimand.of(statement.bounding)._asdict(),
             "outside": str(PeopleOutside.of(release)),
         }
     return about

@@ -103,11 +103,6 @@ class _Rule(ABC):
         """Votes that make one of what is counted."""
         return 1
 
-    @property
-    def counted(self) -> str:
-        """What a count of 1 is."""
-        return "rows"
-
 
 class _AtMost(_Rule):
     """A rule that leaves a person at most so many of what is `capped`, each one vote."""
@@ -140,11 +135,6 @@ class AtMostRows(_AtMost):
 
     capped = "rows"
 
-    @property
-    def counted(self) -> str:
-        """What a count of 1 is."""
-        return "people" if self.most == 1 else "rows"
-
     def __str__(self) -> str:
         return "one row a person" if self.most == 1 else f"at most {self.most} rows a person"
 
@@ -163,7 +153,6 @@ class AtMostCells(_AtMost):
     outside: Outside = Outside.DROP
 
     capped = "cells"
-    counted = "visits"
 
     def __str__(self) -> str:
         return f"at most {self.most} cells a person"
@@ -183,7 +172,6 @@ class OneVote(_Rule):
 
     scale: int = 1 << 10
     outside: Outside = Outside.DROP
-    counted = "people"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -262,11 +250,6 @@ class OwnMeans(_Rule):
         """Votes that make one of what is counted."""
         return self.scale
 
-    @property
-    def counted(self) -> str:
-        """What a count of 1 is."""
-        return "people" if self.records == 1 else "records"
-
     def __str__(self) -> str:
         where = "one cell and slot" if self.cells == 1 else f"at most {self.cells} cells and slots"
         weight = "1" if self.records == 1 else f"at most {self.records} records"
@@ -294,7 +277,6 @@ class OneReport(_Rule):
 
     outside: Outside = Outside.DROP
     largest = 1
-    counted = "people"
 
     @property
     def sensitivity(self) -> Sensitivity:

@@ -63,7 +63,8 @@ export interface Ledger {
 }
 export interface Facts {
   file?: string; kind: string; dataset: string; price: string; method: string; line: string; statement: string;
-  cells: number; slots: string[]; total: { value: number; stddev: number; low: number; high: number } | null;
+  cells: number; slots: string[]; total: { best_guess: number; stddev: number; low: number; high: number } | null;
+  estimand: { noun: string; most: number | null; places: number | null } | null;
   outside: string | null; exports: string[]; same_as?: SameAs;
 }
 export interface Comparison { maps: Facts[]; picture: string; files: string[]; same_as: SameAs }

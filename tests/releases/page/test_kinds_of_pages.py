@@ -34,31 +34,28 @@ def test_a_page_is_told_what_a_map_with_time_says_of_each_slot(timed):
     told = timed.page_data("hours")
     assert (told["kind"], told["title"], told["slots"]["names"]) == ("slots", "hours", list(timed.slots))
     positions = painted(timed.maps.cells)
-    for name in ("count", "unbiased", "low", "high"):
+    for name in ("best_guess", "unbiased", "low", "high"):
         found = unpack(told["slots"]["cells"][name]).reshape(3, -1)
         for slot in range(3):
             assert found[slot] == pytest.approx(timed.during(slot).columns(positions)[name], rel=1e-6)
     assert unpack(told["slots"]["cells"]["stddev"]) == pytest.approx(timed.during(0).map.stddev[positions], rel=1e-6)
     for slot, total in enumerate(told["slots"]["totals"]):
-        assert total["value"] == timed.during(slot).total().value
-    assert told["total"]["value"] == timed.total().value
+        assert total["best_guess"] == timed.during(slot).total().best_guess
+    assert told["total"]["best_guess"] == timed.total().best_guess
     json.dumps(told, allow_nan=False)
 
 
-def test_the_detail_of_a_slot_is_that_of_its_picture(timed):
-    """As the page works it out: the best guess of the total's cells, spread inside them as all slots together are."""
+def test_a_slot_is_painted_as_finely_as_it_was_counted(timed):
+    """As the page works it out: every part of the total has the density of the slot's cell around it."""
     told = timed.page_data()
-    fine = told["cells"]["fine"]
-    cell, day, holder = unpack(fine["cell"]), unpack(fine["count"]), unpack(told["slots"]["holder"])
-    whole = np.bincount(cell, np.maximum(day, 0))
-    values = unpack(told["slots"]["values"]).reshape(3, -1)
-    for slot in range(3):
-        shown = timed.during(slot).shown
-        parts = painted(shown.cells)
-        people = np.where(day > 0, values[slot][cell] * day / np.where(whole > 0, whole, 1)[cell], 0)
-        assert people == pytest.approx(shown.values[parts], rel=1e-4, abs=1e-6)
-        inside = np.bincount(holder[cell], people)
-        assert inside == pytest.approx(timed.during(slot).map.values[painted(timed.maps.cells)], rel=1e-4, abs=1e-4)
+    fine, cells = told["cells"]["fine"], told["slots"]["cells"]
+    owner = unpack(told["slots"]["holder"])[unpack(fine["cell"])]
+    area = np.bincount(owner, unpack(fine["area"]))
+    assert area == pytest.approx(unpack(cells["area"]), rel=1e-4), "parts of the total tile the cells of a slot"
+    for slot, made in enumerate(timed.by_slot):
+        assert made.shown is made.map and made.map.cells.size == timed.maps.cells.size
+        people = unpack(cells["best_guess"]).reshape(3, -1)[slot]
+        assert people == pytest.approx(made.map.values[painted(timed.maps.cells)], rel=1e-4, abs=1e-4)
 
 
 def test_a_page_is_told_the_share_of_each_mark_in_each_cell(marked):

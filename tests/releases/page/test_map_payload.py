@@ -47,10 +47,10 @@ def test_a_page_is_told_what_the_release_says_of_each_cell(any_release):
     payload = map_payload(any_release)
     positions = painted(any_release.cells)
     columns = any_release.columns(positions)
-    for name in ("count", "unbiased", "stddev", "low", "high"):
+    for name in ("best_guess", "unbiased", "stddev", "low", "high"):
         assert unpack(payload["cells"][name]) == pytest.approx(columns[name], rel=1e-6)
     assert unpack(payload["cells"]["area"]) == pytest.approx(columns["area_km2"], rel=1e-6)
-    assert payload["total"]["value"] == any_release.total().value
+    assert payload["total"]["best_guess"] == any_release.total().best_guess
     assert (payload["nowhere"] is None) == (any_release.nowhere is None)
     assert payload["statement"] == any_release.statement.to_json()
     json.dumps(payload, allow_nan=False)
@@ -59,7 +59,7 @@ def test_a_page_is_told_what_the_release_says_of_each_cell(any_release):
 def test_the_densest_cells_have_the_intervals_of_chosen_ones(any_release):
     found = map_payload(any_release)["densest"]
     top = any_release.top(len(found), by="density")
-    assert [each["value"] for each in found] == pytest.approx(top["unbiased"].tolist())
+    assert [each["best_guess"] for each in found] == pytest.approx(top["best_guess"].tolist())
     assert [each["low"] for each in found] == top["low"].tolist()
     names = any_release.cells.tree.names(any_release.cells.cells[painted(any_release.cells)])
     assert [names[each["cell"]] for each in found] == top.iloc[:, 0].tolist()
@@ -115,9 +115,9 @@ def test_parts_of_a_finer_map_know_their_cell(release):
     assert made.shown is not made.map
     cells = map_payload(made)["cells"]
     fine = cells["fine"]
-    cell, count, area = (unpack(fine[name]) for name in ("cell", "count", "area"))
-    assert (np.unique(cell) == np.arange(cells["count"]["length"])).all()
-    assert np.bincount(cell, count) == pytest.approx(unpack(cells["count"]), rel=1e-4)
+    cell, count, area = (unpack(fine[name]) for name in ("cell", "best_guess", "area"))
+    assert (np.unique(cell) == np.arange(cells["best_guess"]["length"])).all()
+    assert np.bincount(cell, count) == pytest.approx(unpack(cells["best_guess"]), rel=1e-4)
     assert np.bincount(cell, area) == pytest.approx(unpack(cells["area"]), rel=1e-4)
 
 

@@ -39,7 +39,7 @@ from hazemap.trust.curator import Curator
 from . import vectors
 from .questions import Asked, answers, odd_regions, random_regions
 
-NUMBERS = ("value", "stddev", "low", "high", "best", "cut", "placement_stddev")
+NUMBERS = ("best_guess", "unbiased", "stddev", "low", "high", "cut", "placement_stddev")
 
 
 def answer(release: Release, asked: Asked) -> Estimate | str:
@@ -154,7 +154,7 @@ def test_whole_slots_sum_to_the_whole_day_in_the_page(tmp_path):
     release = released_with_time(tmp_path)
     whole = Box(*release.ground.extent)
     asked = [Asked(whole, 0.95, slots) for slots in ([0], [1], [2], [0, 1, 2], None)]
-    *slots, together, day = (each["found"]["value"] for each in answers(release, asked)["answers"])
+    *slots, together, day = (each["found"]["unbiased"] for each in answers(release, asked)["answers"])
     assert sum(slots) == pytest.approx(together, rel=1e-9)
     assert together == pytest.approx(day, rel=1e-9)
 
@@ -230,9 +230,9 @@ def test_regions_in_slots_sum_to_those_of_all_slots(tmp_path):
     for turn in range(8):
         whole = shapely.unary_union(rng.choice(shapes, min(len(shapes), 3 + turn), replace=False))
         asked = [Asked(whole, 0.95, slots) for slots in ([0], [1], [2], [0, 1, 2])]
-        *slots, together = (each["found"]["value"] for each in answers(release, asked)["answers"])
+        *slots, together = (each["found"]["unbiased"] for each in answers(release, asked)["answers"])
         assert sum(slots) == pytest.approx(together, rel=1e-9)
-        assert together == pytest.approx(release.count(whole).value, rel=1e-6)
+        assert together == pytest.approx(release.count(whole).unbiased, rel=1e-6)
 
 
 def test_the_vectors_are_what_the_library_says():

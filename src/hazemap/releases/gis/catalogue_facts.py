@@ -18,11 +18,11 @@ WEB = ("https://", "http://")
 
 MEANINGS = {
     "level": "the level of the cell in its tree, 0 for the root",
-    "count": "the best guess of how many are in the cell",
+    "best_guess": "the best guess of how many are in the cell",
     "unbiased": "the unbiased estimate of how many are in the cell; it may be negative",
     "stddev": "the standard error",
-    "low": "where the 95 % interval begins",
-    "high": "where the 95 % interval ends",
+    "low": "where the 95 % interval of the best guess begins",
+    "high": "where the 95 % interval of the best guess ends",
     "slot": "the timeslot",
     "people": "how many are in the cell and slot, with noise",
     "people_stddev": "the standard error of the number of people",

@@ -5,6 +5,7 @@ Search engines read the words of schema.org, portals those of DCAT. Parameters o
 
 from typing import TYPE_CHECKING, Any
 
+from hazemap.privacy.estimand import Estimand
 from hazemap.releases.gis.catalogue_facts import (
     PARQUET,
     Publication,
@@ -50,8 +51,8 @@ def dcat_dataset(release: "BaseRelease", about: Publication) -> dict[str, Any]:
         "datePublished": statement.created,
         "dct:issued": {"@value": statement.created, "@type": "xsd:date"},
         "measurementTechnique": METHOD,
-        "keywords": [METHOD, "map", release.counted],
-        "dcat:keyword": [METHOD, "map", release.counted],
+        "keywords": [METHOD, "map", Estimand.of(release.statement.bounding).noun],
+        "dcat:keyword": [METHOD, "map", Estimand.of(release.statement.bounding).noun],
         "creativeWorkStatus": "Published",
         "spatialCoverage": {
             "@type": "Place",

@@ -18,6 +18,7 @@ from hazemap.cellmap import CellMap
 from hazemap.draw.cell_densities import DensitySurface
 from hazemap.draw.colour_scales import ERROR_BREAKS, DensityScale, ValueScale, short
 from hazemap.draw.themes import LIGHT
+from hazemap.privacy.estimand import per
 from hazemap.spatial.plane import ground_unit
 
 Sign = Literal["<", ">", ">=", "="]
@@ -124,14 +125,14 @@ def density_style(maps: Sequence[CellMap], counted: str) -> LayerStyle:
     surfaces = [DensitySurface.of(each) for each in maps]
     scale = DensityScale.of(surfaces, surfaces[0].whole)
     unit = ground_unit(maps[0].cells.tree)
-    column, words = f"per_{unit.column}", f"{counted} per {unit.name}"
+    column, words = f"per_{unit.column}", per(counted, unit.name)
     cuts = [density for density, _ in scale.ticks(NARROWEST)]
     places = scale.position(np.array(cuts))
     middles = np.append((places[:-1] + places[1:]) / 2, 1.0)
     colours = scale.colours(scale.low * np.sinh(middles * math.asinh(scale.high / scale.low)))
     rules = _classes(column, cuts, colours[:, :3].tolist(), words, above=True)
-    unsure = Comparison("stddev", ">", 0, "count", UNSURE)
-    unknown = Comparison("stddev", ">", 0, "count", PURE_NOISE)
+    unsure = Comparison("stddev", ">", 0, "best_guess", UNSURE)
+    unknown = Comparison("stddev", ">", 0, "best_guess", PURE_NOISE)
     return LayerStyle(
         "density",
         (

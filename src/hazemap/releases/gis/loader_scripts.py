@@ -6,12 +6,16 @@ from hazemap.errors import InputError
 
 LOADERS = {"r": "loader.R", "duckdb": "loader.sql"}
 PLACE = "@FILE@"
+SLOTS = "@SLOTS@\n"
+"""Stands before and after what is for files with slots alone."""
 
 
-def loader_script(name: str, file: str) -> str:
+def loader_script(name: str, file: str, slots: bool) -> str:
     """The script for a tool that loads the file of this name; `InputError` for another tool.
 
-    >>> "read_parquet('it''s.parquet')" in loader_script("duckdb", "it's.parquet")
+    Of a file with `slots` the cells in each slot are apart from those of all slots together, so that sums are right.
+
+    >>> "read_parquet('it''s.parquet')" in loader_script("duckdb", "it's.parquet", slots=False)
     True
     """
     if name not in LOADERS:
@@ -23,4 +27,5 @@ def loader_script(name: str, file: str) -> str:
         "r": '"' + file.replace("\\", "\\\\").replace('"', '\\"') + '"',
         "duckdb": "'" + file.replace("'", "''") + "'",
     }
-    return text.replace(PLACE, quoted[name])
+    parts = text.split(SLOTS)  # what comes first, what is for slots, the rest
+    return (parts[0] + (parts[1] if slots else "") + parts[2]).replace(PLACE, quoted[name])

@@ -25,40 +25,46 @@ BLOCK = 20_000  # rows
 WGS_84 = 4326
 
 
-def write_table(release: "BaseRelease", url: str, replace: bool = False) -> tuple[str, int]:
-    """Make the table and fill it; its name, and its number of rows.
+def write_table(release: "BaseRelease", url: str, replace: bool = False) -> list[tuple[str, int]]:
+    """Make the table and fill it; its name, and how many rows it has.
+
+    Of a release with slots a second table has the total of all of them: NAME_total.
 
     Columns are those of every export, after a `fid` that numbers the rows; what is not known is NULL. The statement is
     the table's comment. Raises `FileError`, and changes nothing, where there is a table of this name (unless it is to
     be replaced), no PostGIS, or the server refuses.
     """
     address = TableUrl.parse(url)
-    if not all(map(_fits, address.names)):
+    tables = [(release, address)]
+    if release.total_release is not None:
+        tables.append((release.total_release, address.beside("_total")))
+    if not all(_fits(name) for _, each in tables for name in each.names):
         raise InputError(f"a table in PostgreSQL has a name of at most {LONGEST_NAME} bytes, without control codes")
     psycopg = postgresql.driver()
-    srid, fields = _srid(release), columns_of(release)
-    names = [each.name for each in fields]
-    unfit = [name for name in names if not _fits(name) or name == KEY]
+    srid = _srid(release)
+    unfit = [each.name for each in columns_of(release) if not _fits(each.name) or each.name == KEY]
     if unfit:
         raise FileError(
             f"PostgreSQL cannot hold a column called {unfit[0]!r}: names have at most {LONGEST_NAME} bytes,"
             f" no control codes, and are not {KEY!r}"
         )
+    made = list[tuple[str, int]]()
     try:
         with (
             postgresql.connect(address.database, application_name="hazemap") as connection,
             connection.transaction(),
             connection.cursor() as cursor,
         ):
-            _begin(cursor, address, replace)
-            count = _fill(cursor, release, address, srid)
-            _describe(cursor, release, address)
+            for each, place in tables:
+                _begin(cursor, place, replace)
+                made.append((place.table, _fill(cursor, each, place, srid)))
+                _describe(cursor, each, place)
     except psycopg.Error as error:
         raise FileError(
             f"PostgreSQL did not take the table {address.table}, and nothing was changed there:"
             f" {' '.join(str(error).split())}"
         ) from error
-    return address.table, count
+    return made
 
 
 def _begin(cursor: Any, address: TableUrl, replace: bool) -> None:

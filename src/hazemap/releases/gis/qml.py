@@ -49,8 +49,8 @@ def qml(style: LayerStyle) -> str:
 def expression(condition: Condition) -> str:
     """A condition in QGIS's language of expressions.
 
-    >>> expression(Comparison("stddev", ">", 0, "count", 0.5))
-    '"stddev" > 0.5 * "count"'
+    >>> expression(Comparison("stddev", ">", 0, "best_guess", 0.5))
+    '"stddev" > 0.5 * "best_guess"'
     """
     column = _quoted(condition.column)
     if not isinstance(condition, Comparison):

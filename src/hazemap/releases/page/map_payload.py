@@ -70,7 +70,7 @@ def _cells(release: "Release") -> dict[str, Any]:
     leaves = release.cells
     positions = painted(leaves)
     columns: Mapping[str, Any] = release.columns(positions)
-    numbers = {name: floats(columns[name]) for name in ("count", "unbiased", "stddev", "low", "high")}
+    numbers = {name: floats(columns[name]) for name in ("best_guess", "unbiased", "stddev", "low", "high")}
     found = {"places": places(leaves, positions), "names": names(leaves, positions), **numbers}
     area = floats(columns[f"area_{ground_unit(leaves.tree).column}"])
     return {**found, "area": area, "fine": _fine(release.shown, release, positions)}
@@ -81,8 +81,8 @@ def densest(release: "Release") -> list[dict[str, float]]:
     positions, km2 = painted(release.cells), release.ground.km2
     order = np.argsort(-release.map.values[positions] / km2[positions], kind="stable")[:MOST_LISTED]
     columns = release.columns(positions[order], after_choosing(0.95, len(order), len(positions)))
-    numbers = zip(order, *(columns[name] for name in ("unbiased", "stddev", "low", "high")), strict=True)
-    names = ("cell", "value", "stddev", "low", "high")
+    numbers = zip(order, *(columns[name] for name in ("best_guess", "stddev", "low", "high")), strict=True)
+    names = ("cell", "best_guess", "stddev", "low", "high")
     return [{name: number.item() for name, number in zip(names, row, strict=True)} for row in numbers]
 
 
@@ -97,7 +97,7 @@ def _fine(shown: CellMap, release: "Release", positions: Ints) -> dict[str, Any]
     return {
         "places": places(shown.cells, parts),
         "cell": pack(at[leaves.locate(first)].astype(np.int32)),
-        "count": floats(shown.values[parts]),
+        "best_guess": floats(shown.values[parts]),
         "area": floats(shown.cells.areas[parts] / ground_unit(leaves.tree).per),
     }
 
@@ -114,4 +114,4 @@ def _scale(surfaces: list[DensitySurface]) -> dict[str, float]:
 
 def interval(found: Estimate) -> dict[str, float]:
     """An estimate as the page takes it."""
-    return {"value": found.value, "stddev": found.stddev, "low": found.low, "high": found.high}
+    return {"best_guess": found.best_guess, "stddev": found.stddev, "low": found.low, "high": found.high}

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from hazemap.base_map import base_map
 from hazemap.draw.colour_scales import DENSITY_COLOURS, ERROR_BREAKS, ERROR_COLOURS, UNKNOWN
+from hazemap.privacy.estimand import Estimand
 from hazemap.spatial.plane import PlaneQuadtree, ground_unit, plane_of
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def release_facts(release: "BaseRelease", kind: str, title: str | None) -> dict[
         "kind": kind,
         "title": statement.dataset if title is None else title,
         "counted": release.counted,
+        "estimand": Estimand.of(statement.bounding)._asdict(),
         "line": statement.line(),
         "text": statement.text(),
         "statement": statement.to_json(),

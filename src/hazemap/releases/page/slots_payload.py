@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from hazemap.releases.timed_release import TimedRelease
 
 MOST_NUMBERS = 1 << 22
-"""Of one page, a number for every painted part in every slot: some hundred megabytes of a browser's memory."""
+"""Of one page, a number for every cell in every slot: some hundred megabytes of a browser's memory."""
 
 
 def slots_payload(release: "TimedRelease", title: str | None = None) -> dict[str, Any]:
     """Everything that a page shows of a map with time; `InputError` for one of more numbers than a page can hold."""
-    numbers = release.shown.cells.size * len(release.slots)
+    numbers = release.maps.cells.size * len(release.slots)
     if numbers > MOST_NUMBERS:
         raise InputError(
             f"a page shows at most {MOST_NUMBERS:,} numbers, and this map has {numbers:,} of its"
@@ -34,8 +34,7 @@ def slots_payload(release: "TimedRelease", title: str | None = None) -> dict[str
 def _slots(release: "TimedRelease") -> dict[str, Any]:
     """The cells that are counted in every slot, and their numbers, one slot after another.
 
-    The detail inside them is that of all slots together, whose cells have a best guess in every slot (`values`);
-    `holder` says which of a slot's cells each of these lies in.
+    A slot is painted as finely as it was counted; `holder` says which of its cells each of the total's lies in.
     """
     maps, each = release.maps, release.by_slot
     leaves, total = maps.cells, painted(release.cells)
@@ -43,8 +42,9 @@ def _slots(release: "TimedRelease") -> dict[str, Any]:
     at = np.full(leaves.size, -1)
     at[positions] = np.arange(len(positions))
     tables = [made.columns(positions) for made in each]
+    surfaces = [DensitySurface.of(made.map) for made in each]
     area = tables[0][f"area_{ground_unit(leaves.tree).column}"]
-    numbers = {name: floats([table[name] for table in tables]) for name in ("count", "unbiased", "low", "high")}
+    numbers = {name: floats([table[name] for table in tables]) for name in ("best_guess", "unbiased", "low", "high")}
     return {
         "names": list(release.slots),
         "cells": {
@@ -55,10 +55,7 @@ def _slots(release: "TimedRelease") -> dict[str, Any]:
             **numbers,
         },
         "holder": pack(at[maps.holder[total]].astype(np.int32)),
-        "values": floats(maps.values[:, total]),
         "totals": [interval(made.total()) for made in each],
         "densest": [densest(made) for made in each],
-        "scales": scales(
-            [DensitySurface.of(made.shown) for made in each], [DensitySurface.of(made.map) for made in each]
-        ),
+        "scales": scales(surfaces, surfaces),
     }

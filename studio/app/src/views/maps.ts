@@ -98,7 +98,7 @@ function said(file: string, facts: Facts, two: HTMLElement): (HTMLElement | null
     },
   }, field(say("compareWith"), other), h("button", { type: "submit" }, say("compare")));
   const rows: [string, string | HTMLElement][] = [
-    ...(facts.total === null ? [] : [[say("total"), totalOf(facts.total)] as [string, string]]),
+    ...(facts.total === null ? [] : [[say("total"), totalOf(facts.total, facts.estimand)] as [string, string]]),
     [say("cellsNumber"), number(facts.cells)],
     ...(facts.outside === null ? [] : [[say("outside"), inEnglish(facts.outside)] as [string, HTMLElement]]),
     [say("protects"), inEnglish(facts.line)],
@@ -117,7 +117,7 @@ async function beside(first: string, second: string, two: HTMLElement): Promise<
     const found = await server.compare(first, second);
     const title = say("compared", { first, second });
     const lines = found.maps.map((facts, at) =>
-      h("li", {}, `${found.files[at] ?? ""}: ${facts.total === null ? "" : totalOf(facts.total)} `, inEnglish(facts.line)));
+      h("li", {}, `${found.files[at] ?? ""}: ${facts.total === null ? "" : totalOf(facts.total, facts.estimand)} `, inEnglish(facts.line)));
     replace(two, h("section", { class: "card", "aria-labelledby": "compared" },
       h("h2", { id: "compared", tabindex: -1 }, title), h("img", { src: found.picture, alt: title }),
       h("ul", {}, ...lines), sameAs(found.same_as)), changed(first, second));
@@ -143,8 +143,18 @@ function changed(first: string, second: string): HTMLElement {
     h("p", {}, say("whatChangedWhy")), h("div", { class: "line" }, since(first, second), since(second, first)), place);
 }
 
-function totalOf({ value, stddev, low, high }: NonNullable<Facts["total"]>): string {
+function totalOf({ best_guess, stddev, low, high }: NonNullable<Facts["total"]>, estimand: Facts["estimand"]): string {
   const digits = stddev > 0 ? Math.max(0, 1 - Math.floor(Math.log10(stddev))) : 0;
-  const [said, error, least, most] = [value, stddev, low, high].map((each) => number(each, digits)) as [string, string, string, string];
-  return say("totalSaid", { value: said, stddev: error, low: least, high: most });
+  const [said, least, most] = [best_guess, low, high].map((each) => number(each, digits)) as [string, string, string];
+  return say("totalSaid", { value: said, counted: countedOf(estimand), low: least, high: most });
+}
+
+/** What a count of 1 is, and how much of it each person gives at most: `hazemap.privacy.estimand`. */
+function countedOf(estimand: Facts["estimand"]): string {
+  if (estimand === null) return "";
+  const { most, places } = estimand, nouns = { people: "nounPeople", rows: "nounRows", visits: "nounVisits", records: "nounRecords" } as const;
+  const noun = say(nouns[estimand.noun as keyof typeof nouns]);
+  if (most === null && places === null) return noun;
+  const parts = { noun, most: number(most ?? 0), places: number(places ?? 0) };
+  return say(places === null ? "each" : most === null ? "eachPlaces" : "eachRecords", parts);
 }

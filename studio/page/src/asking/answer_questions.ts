@@ -47,7 +47,7 @@ function answer({ region, confidence, slots }: Question): Estimate | RegionShare
 const answers = questions.map((question) => {
   const start = process.cpuUsage();
   const found = answer(question);
-  const said = "value" in found ? sentence(found) : "people" in found ? sentence(found.people) : found.message;
+  const said = "best_guess" in found ? sentence(found) : "people" in found ? sentence(found.people) : found.message;
   return { found, said, milliseconds: cpu(start) };
 });
 process.stdout.write(JSON.stringify({ opened, answers }));

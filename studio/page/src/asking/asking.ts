@@ -4,7 +4,7 @@ import type { PackedArray } from "../payload/arrays.js";
 import type { MarksData } from "./asking_marks.js";
 import type { SlotsData } from "./asking_slots.js";
 import { clumpedAt, type Clumping } from "./clumping.js";
-import { asymmetryMargin, checkConfidence, reach } from "./confidence_margins.js";
+import { asymmetryMargin, checkConfidence, leading, reach } from "./confidence_margins.js";
 import { held, placed, type CutCell } from "./cut_cells.js";
 import { noiseOf, type Noise, type NoiseData } from "./noise.js";
 import { floats, positions } from "./packed_positions.js";
@@ -42,14 +42,14 @@ interface FinerData {
 
 /** A number that noise was added to, and how far it may be from the truth: Python's `Estimate`, field by field. */
 export interface Estimate {
-  readonly value: number;
-  readonly stddev: number;
+  readonly best_guess: number;
   readonly low: number;
   readonly high: number;
   readonly confidence: number;
-  readonly best: number;
-  readonly cut: number;
   readonly counted: string;
+  readonly unbiased: number;
+  readonly stddev: number;
+  readonly cut: number;
   readonly placement_stddev: number;
   readonly noise_stddev: number;
 }
@@ -181,12 +181,13 @@ export class Asking {
     const noise = Math.sqrt(Math.max(stddev ** 2 - placement ** 2, 0));
     const { counted } = this.data;
     return {
-      value, stddev, low, high, confidence, best, cut, counted, placement_stddev: placement, noise_stddev: noise,
+      best_guess: best, ...leading(best, low, high), confidence, counted, unbiased: value, stddev, cut,
+      placement_stddev: placement, noise_stddev: noise,
     };
   }
 }
 
-/** What an estimate says, in English: `2,858 ± 31 people (95 % interval 2,796 … 2,919)`. */
+/** What an estimate says, in English: `2,858 people (95 % interval 2,796 … 2,919)`. */
 export function sentence(found: Estimate): string {
   const digits = found.stddev > 0 && found.stddev < Infinity ? Math.max(0, 1 - Math.floor(Math.log10(found.stddev))) : 0;
   // As Python rounds: halves to even, and to 0, never to −0.
@@ -194,7 +195,7 @@ export function sentence(found: Estimate): string {
   const format = new Intl.NumberFormat("en-US", rounded as Intl.NumberFormatOptions);
   const text = (number: number) => format.format(number);
   const sure = inSixDigits(100 * found.confidence);
-  return `${text(found.value)} ± ${text(found.stddev)} ${found.counted}` +
+  return `${text(found.best_guess)} ${found.counted}` +
     ` (${sure} % interval ${text(found.low)} … ${text(found.high)})`;
 }
 

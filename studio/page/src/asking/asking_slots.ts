@@ -4,7 +4,7 @@ import type { PackedArray } from "../payload/arrays.js";
 import { Asking, type AskingData } from "./asking.js";
 import { clumpingOf, generation, type Generation, type GenerationData } from "./clumping.js";
 import { noiseOf, slotsOf, type Noise, type NoiseData } from "./noise.js";
-import { floats, positions } from "./packed_positions.js";
+import { floats } from "./packed_positions.js";
 import { Pieces, type GroundData } from "./pieces.js";
 
 /** The part `slots` of the data for questions: numbers of all slots, one slot after another. */
@@ -13,11 +13,9 @@ export interface SlotsData {
   /** What the cells of a slot own. */
   readonly ground: GroundData;
   readonly extent: readonly [number, number, number, number];
-  /** Of each slot the unbiased numbers of its cells, and the best guess of the total's. */
+  /** Of each slot the unbiased numbers of its cells, and their best guess. */
   readonly unbiased: PackedArray<"int32" | "float64">;
   readonly values: PackedArray<"int32" | "float64">;
-  /** The cell of a slot that each cell of the total lies in; −1 for none. */
-  readonly holder: PackedArray<"int32">;
   /** The least squares of a slot's cells: over all slots, and in one. */
   readonly day: LeastSquares;
   readonly slot: LeastSquares;
@@ -40,70 +38,40 @@ export class AskingSlots {
   private constructor(
     private readonly data: AskingData, readonly names: readonly string[],
     private readonly extent: SlotsData["extent"], private readonly unbiased: Float64Array,
-    private readonly values: Float64Array, private readonly holder: Int32Array,
+    private readonly values: Float64Array,
     private readonly day: Estimated, private readonly slot: Estimated, private readonly pieces: Pieces,
-    private readonly generations: readonly Generation[] | undefined, private readonly fine: Fine,
+    private readonly generations: readonly Generation[] | undefined,
   ) {}
 
   static async of(data: AskingData): Promise<AskingSlots> {
     const slots = data.slots;
     if (!slots) throw new Error("this map has no slots");
-    const [unbiased, values, holder, day, slot] = await Promise.all([
-      floats(slots.unbiased), floats(slots.values), positions(slots.holder), estimated(slots.day), estimated(slots.slot),
+    const [unbiased, values, day, slot] = await Promise.all([
+      floats(slots.unbiased), floats(slots.values), estimated(slots.day), estimated(slots.slot),
     ]);
     const pieces = await Pieces.of(slots.ground, day.stddev.length, data.plane);
     const generations = slots.generations && (await Promise.all(slots.generations.map(generation)));
-    const fine = await fineOf(data, holder.length);
-    return new AskingSlots(
-      data, slots.names, slots.extent, unbiased, values, holder, day, slot, pieces, generations ?? undefined, fine,
-    );
+    return new AskingSlots(data, slots.names, slots.extent, unbiased, values, day, slot, pieces, generations ?? undefined);
   }
 
   /** The map of some slots together, by their numbers from 0 on. */
   during(slots: readonly number[]): Asking {
-    const { names, holder, day, slot, fine } = this;
+    const { names, day, slot } = this;
     const chosen = [...new Set(slots)];
     if (!chosen.length || !chosen.every((each) => Number.isInteger(each) && each >= 0 && each < names.length)) {
       throw new RangeError(`name some of the ${names.length} slots, by numbers from 0 on`);
     }
     const [cells, part] = [day.stddev.length, chosen.length / names.length];
     const unbiased = added(this.unbiased, cells, chosen);
-    const total = added(this.values, holder.length, chosen);
-    const values = new Float64Array(cells);
-    total.forEach((people, at) => {
-      if (holder[at]! >= 0) values[holder[at]!]! += people;
-    });
+    const values = added(this.values, cells, chosen);
     const stddev = day.stddev.map((whole, at) =>
       Math.sqrt(part ** 2 * whole ** 2 + chosen.length * (1 - part) * slot.stddev[at]! ** 2));
     const noise = slotsOf(day.noise, slot.noise, chosen.length, names.length);
     const clumping = this.generations
       ? clumpingOf(this.generations, unbiased, values, stddev) : { error: 1, parts: Array<number>(7).fill(1) };
-    const finer = {
-      shown: true,
-      values: fine.part.map((share, at) => Math.max(total[fine.cell[at]!]! * share, 0)),
-      holder: fine.cell.map((cell) => holder[cell]!),
-      pieces: fine.pieces,
-    };
     const facts = { ...this.data, extent: this.extent, clumping };
-    return new Asking(facts, { values, unbiased, stddev }, noise, this.pieces, finer);
+    return new Asking(facts, { values, unbiased, stddev }, noise, this.pieces, undefined);
   }
-}
-
-/** The total cut finer: the cell of the total that each part is of, and what share of its people. */
-interface Fine {
-  readonly cell: Int32Array;
-  readonly part: Float64Array;
-  readonly pieces: Pieces;
-}
-
-async function fineOf(data: AskingData, cells: number): Promise<Fine> {
-  const values = await floats(data.finer ? data.finer.values : data.values);
-  const cell = data.finer ? await positions(data.finer.holder) : Int32Array.from(values.keys());
-  const whole = new Float64Array(cells);
-  values.forEach((people, at) => (whole[cell[at]!]! += Math.max(people, 0)));
-  const part = values.map((people, at) => (people > 0 ? people / whole[cell[at]!]! : 0));
-  const pieces = await Pieces.of(data.finer ? data.finer.ground : data.ground, values.length, data.plane);
-  return { cell, part, pieces };
 }
 
 async function estimated(data: LeastSquares): Promise<Estimated> {

@@ -52,27 +52,26 @@ export class CountMap implements Subject {
   }
 
   legend(layer: string, slot: Slot, palette: Palette, words: Words): HTMLElement {
-    const { payload } = this, counted = words.counted(payload.counted);
+    const { payload } = this, noun = words.noun(payload.estimand), bound = words.counted(payload.estimand);
+    const counted = noun === bound ? "" : ` (${bound})`;
     const scales = slot === null || !this.timed ? payload.scales : this.timed.scales;
     const at = (text: string) => this.during(text, slot);
     if (layer === "certainty") return classLegend(at(words.say("errorShare")), payload.colours.breaks, palette, words);
     return layer === "density"
-      ? densityLegend(at(words.say("perUnit", { counted, unit: payload.unit })), scales.density, palette, words)
-      : densityLegend(at(words.say("perCell", { counted })), scales.count, palette, words);
+      ? densityLegend(at(words.say("perUnit", { counted: noun, unit: payload.unit }) + counted), scales.density, palette, words)
+      : densityLegend(at(words.say("perCell", { counted: noun }) + counted), scales.count, palette, words);
   }
 
   facts(part: number, _layer: string, slot: Slot, words: Words): HTMLElement[] {
-    const { payload } = this, facts = this.of(slot).facts(part), counted = words.counted(payload.counted);
-    const count = Math.max(facts.count, 0), wholes = facts.stddev >= 1 || [facts.low, facts.high].every(Number.isInteger);
+    const { payload } = this, facts = this.of(slot).facts(part), counted = words.counted(payload.estimand);
     const parts = {
-      ...words.interval({ ...facts, value: facts.unbiased }), counted, unit: payload.unit,
-      count: words.number(count, decimals(facts.stddev)), density: words.number(facts.density, decimals(facts.stddev / facts.area)),
-      ...words.ends(Math.max(facts.low, 0), Math.max(facts.high, 0), wholes ? 0 : decimals(facts.stddev)),
+      ...words.interval(facts), counted, unit: payload.unit, unbiased: words.number(facts.unbiased, decimals(facts.stddev)),
+      density: words.number(facts.density, decimals(facts.stddev / facts.area)),
     };
-    const least = Math.min(facts.low, 0), most = Math.max(facts.high, count, least + 1e-9);
+    const least = Math.min(facts.low, 0), most = Math.max(facts.high, least + 1e-9);
     return [
       make("p", { class: "best" }, this.during(words.say("cellSentence", parts), slot)),
-      intervalBar(facts.low, facts.high, count, least, most),
+      intervalBar(facts.low, facts.high, facts.best_guess, least, most),
       make("p", {}, words.say("cellInterval", parts)),
       ...(facts.relative > 1 ? [make("p", { class: "warning" }, words.say("cellUncertain"))] : []),
       make("p", { class: "hint" }, words.say("cellNoise", parts), " ",
@@ -81,16 +80,16 @@ export class CountMap implements Subject {
   }
 
   whole(slot: Slot, words: Words): HTMLElement[] {
-    const { payload, timed } = this, counted = words.counted(payload.counted);
+    const { payload, timed } = this, counted = words.counted(payload.estimand);
     const total = slot === null || !timed ? payload.total : timed.totals[slot]!;
-    const outside = slot !== null && payload.nowhere ? make("p", {}, words.say("nowhereTogether", { counted }))
+    const outside = slot !== null && payload.nowhere ? make("p", {}, words.say("nowhereTogether", { counted: words.noun(payload.estimand) }))
       : payload.nowhere ? make("p", {}, words.say("nowhere", { ...words.interval(payload.nowhere), counted }))
         : make("p", { lang: "en" }, payload.said);
     return [make("p", {}, this.during(words.say("total", { ...words.interval(total), counted }), slot)), outside];
   }
 
   largest(slot: Slot, words: Words): Listed[] {
-    const { payload, timed } = this, counted = words.counted(payload.counted), cells = this.of(slot);
+    const { payload, timed } = this, counted = words.counted(payload.estimand), cells = this.of(slot);
     const densest = slot === null || !timed ? payload.densest : timed.densest[slot]!;
     return densest.map((found) => ({
       text: words.say("answer", { ...words.interval(found), counted }), part: cells.partOf(found.cell),
@@ -107,34 +106,21 @@ export class CountMap implements Subject {
   }
 }
 
-/**
- * The cells of each slot, made when they are first looked at. They are coarser than those of the total, whose best guess
- * in the slot is spread inside each of them as that of all slots together is.
- */
+/** The cells of each slot, made when they are first looked at: painted as finely as they were counted. */
 async function inSlots(payload: SlotsPayload, total: MapCells, parts: number): Promise<(slot: number) => MapCells> {
-  const { slots: { cells, holder, values, scales }, cells: { fine } } = payload;
-  const [held, guess, names] = await Promise.all([unpack(holder), unpack(values), namesOf(cells.places, cells.names)]);
-  const [stddev, area, count, unbiased, low, high] =
-    await Promise.all([cells.stddev, cells.area, cells.count, cells.unbiased, cells.low, cells.high].map((each) => unpack(each)));
-  const [partCount, partArea] = fine ? await Promise.all([unpack(fine.count), unpack(fine.area)]) : [total.numbers.count, total.numbers.area];
-  const size = stddev!.length, totals = held.length;
-  const sums = new Float64Array(totals), owner = new Int32Array(parts);
-  for (let part = 0; part < parts; part++) {
-    const cell = total.cellOf(part);
-    sums[cell]! += Math.max(partCount[part]!, 0);
-    owner[part] = held[cell]!;
-  }
+  const { slots: { cells, holder, scales } } = payload;
+  const [held, names] = await Promise.all([unpack(holder), namesOf(cells.places, cells.names)]);
+  const [stddev, area, guess, unbiased, low, high] =
+    await Promise.all([cells.stddev, cells.area, cells.best_guess, cells.unbiased, cells.low, cells.high].map((each) => unpack(each)));
+  const size = stddev!.length, owner = Int32Array.from({ length: parts }, (_, part) => held[total.cellOf(part)]!);
   const made = new Map<number, MapCells>();
   return (slot) => {
     const known = made.get(slot);
     if (known) return known;
-    const people = Float32Array.from(partCount, (day, part) => {
-      const cell = total.cellOf(part);
-      return day > 0 ? (guess[slot * totals + cell]! * day) / sums[cell]! : 0;
-    });
     const row = (all: Float32Array) => all.subarray(slot * size, (slot + 1) * size);
-    const numbers = { count: row(count!), unbiased: row(unbiased!), low: row(low!), high: row(high!), stddev: stddev!, area: area! };
-    const found = new MapCells(scales, owner, densities(people, partArea), numbers, names);
+    const numbers = { best_guess: row(guess!), unbiased: row(unbiased!), low: row(low!), high: row(high!), stddev: stddev!, area: area! };
+    const own = densities(numbers.best_guess, numbers.area);
+    const found = new MapCells(scales, owner, Float32Array.from(owner, (cell) => own[cell]!), numbers, names);
     made.set(slot, found);
     return found;
   };

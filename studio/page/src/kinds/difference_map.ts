@@ -66,17 +66,17 @@ export class DifferenceMap implements Subject {
   }
 
   legend(layer: string, _slot: Slot, palette: Palette, words: Words): HTMLElement {
-    const parts = { counted: words.counted(this.payload.counted), unit: this.payload.unit };
+    const parts = { counted: words.noun(this.payload.estimand), unit: this.payload.unit };
     return evenLegend(words.say(layer === DENSITY ? "changePerUnit" : "changePerCell", parts), this.scale(layer), palette.diverging,
       (value) => words.compact(value));
   }
 
   facts(part: number, _layer: string, _slot: Slot, words: Words): HTMLElement[] {
-    const { payload, numbers } = this, counted = words.counted(payload.counted), changed = numbers.changed[part] === 1;
-    const found = { value: numbers.difference[part]!, stddev: numbers.stddev[part]!, low: numbers.low[part]!, high: numbers.high[part]! };
+    const { payload, numbers } = this, counted = words.counted(payload.estimand), changed = numbers.changed[part] === 1;
+    const found = { best_guess: numbers.difference[part]!, stddev: numbers.stddev[part]!, low: numbers.low[part]!, high: numbers.high[part]! };
     return [
       make("p", { class: "best" }, words.say("changeSentence", { ...words.interval(found), counted })),
-      intervalBar(found.low, found.high, found.value, Math.min(found.low, 0), Math.max(found.high, 0)),
+      intervalBar(found.low, found.high, found.best_guess, Math.min(found.low, 0), Math.max(found.high, 0)),
       make("p", { class: changed ? null : "warning" }, words.say(changed ? "changeBeyond" : "changeNoise")),
       make("p", { class: "hint" }, words.say("cellName",
         { name: this.cellName(part), area: words.short(numbers.area[part]!), unit: payload.unit })),

@@ -85,14 +85,14 @@ export class ShareMap implements Subject {
   }
 
   legend(layer: string, slot: Slot, palette: Palette, words: Words): HTMLElement {
-    const [mark, at] = this.markOf(layer), counted = words.counted(this.payload.counted);
+    const [mark, at] = this.markOf(layer), counted = words.noun(this.payload.estimand);
     if (at < 0) return this.people.legend(layer, slot, palette, words);
     if (layer.startsWith(WIDTH)) return classLegend(words.say("shareWidth", { mark }), REACHES, palette, words);
     return evenLegend(words.say("sharePercent", { mark, counted }), this.payload.shares, palette, (value) => `${words.short(100 * value)} %`);
   }
 
   facts(part: number, layer: string, slot: Slot, words: Words): HTMLElement[] {
-    const counted = words.counted(this.payload.counted), cell = this.owner(part);
+    const counted = words.noun(this.payload.estimand), cell = this.owner(part);
     const [, chosen] = this.markOf(layer);
     const order = this.payload.marks.map((_, i) => i).sort((a, b) => Number(b === chosen) - Number(a === chosen));
     const said = order.flatMap((i, place) => {
@@ -111,7 +111,7 @@ export class ShareMap implements Subject {
   }
 
   whole(slot: Slot, words: Words): HTMLElement[] {
-    const counted = words.counted(this.payload.counted);
+    const counted = words.noun(this.payload.estimand);
     const shares = this.payload.marks.map(({ name, whole }) => make("p", {}, words.say(whole.value === null ? "shareUnknown" : "shareSentence",
       { mark: name, counted, ...percent({ ...whole, value: whole.value ?? NaN }, words) })));
     return [...this.people.whole(slot, words), ...shares];

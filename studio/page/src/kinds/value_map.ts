@@ -1,5 +1,6 @@
 /** Statistics of a value: a layer for each, a cell's profile over slots, and how the value is distributed in it. */
 
+import { leading } from "../asking/confidence_margins.js";
 import { namesOf } from "../map/cell_names.js";
 import { evenPosition, type Palette, word } from "../map/colours.js";
 import { Shapes } from "../map/shapes.js";
@@ -94,13 +95,13 @@ export class ValueMap implements Subject {
     const { payload } = this, [, scale] = this.shown(layer);
     const at = (text: string) => (this.slots.length ? `${this.slots[slot ?? 0]!}: ${text}` : text);
     if (layer === CERTAINTY) return classLegend(at(words.say("errorOfScale")), payload.colours.breaks, palette, words);
-    const title = layer === PEOPLE ? words.say("perCell", { counted: words.counted(payload.counted) })
+    const title = layer === PEOPLE ? words.say("perCell", { counted: words.noun(payload.estimand) })
       : words.say("statisticOf", { statistic: this.name(layer, words), value: payload.value });
     return evenLegend(at(title), scale, palette, (value) => words.short(value));
   }
 
   facts(part: number, layer: string, slot: Slot, words: Words): HTMLElement[] {
-    const { payload, numbers } = this, place = this.place(part, slot), counted = words.counted(payload.counted);
+    const { payload, numbers } = this, place = this.place(part, slot), counted = words.counted(payload.estimand);
     const chosen = numbers.statistics.find((each) => each.name === layer) ?? numbers.statistics[0]!;
     const others = numbers.statistics.filter((each) => each !== chosen);
     const guess = numbers.guess[place]!, error = numbers.guessError[place]!, digits = decimals(error);
@@ -108,7 +109,7 @@ export class ValueMap implements Subject {
       words.say("guessSentence", { value: words.number(guess, digits), stddev: words.number(error, digits) }))];
     const people = numbers.people[place]!, { stddev, margin } = payload.people;
     const number = make("p", { class: layer === PEOPLE ? "best" : null }, stddev > 0
-      ? words.say("peopleSentence", { ...words.interval({ value: people, stddev, low: people - margin, high: people + margin }), counted })
+      ? words.say("peopleSentence", { ...words.interval({ best_guess: people, stddev, ...leading(people, people - margin, people + margin) }), counted })
       : words.say("peopleExact", { value: words.number(people), counted }));
     return [
       ...(layer === GUESS ? guessed : layer === PEOPLE ? [number] : []),
@@ -125,7 +126,7 @@ export class ValueMap implements Subject {
   whole(_slot: Slot, words: Words): HTMLElement[] {
     const { payload } = this, few = this.numbers.statistics[0]!.value.filter(Number.isNaN).length, all = this.numbers.statistics[0]!.value.length;
     const parts = { cells: words.number(this.shapes.count), slots: words.number(payload.slots.length), value: payload.value,
-      known: words.number(all - few), all: words.number(all), few: words.number(Math.ceil(payload.threshold)), counted: words.counted(payload.counted) };
+      known: words.number(all - few), all: words.number(all), few: words.number(Math.ceil(payload.threshold)), counted: words.noun(payload.estimand) };
     return [make("p", {}, words.say("valuesSize", parts)), make("p", {}, words.say("valuesThreshold", parts)), make("p", {}, words.say("valuesOutside"))];
   }
 
@@ -162,9 +163,9 @@ export class ValueMap implements Subject {
     const digits = decimals(error || Math.abs(high - low) / 4);
     const parts = {
       statistic: words.statistic(one.name), name: this.payload.value, value: words.number(few ? 0 : value, digits),
-      stddev: words.number(error, digits), ...words.ends(low, high, digits), counted: words.counted(this.payload.counted),
+      ...words.ends(low, high, digits), counted: words.noun(this.payload.estimand),
     };
-    const sentence = words.say(few ? "statisticFew" : Number.isNaN(stddev) ? "statisticInterval" : "statisticSentence", parts);
+    const sentence = words.say(few ? "statisticFew" : "statisticSentence", parts);
     if (!chosen) return [make("p", {}, sentence)];
     const [least, most] = one.name === "variance" ? [0, (this.payload.bounds[1] - this.payload.bounds[0]) ** 2 / 4] : this.payload.bounds;
     const bias = one.bias && !Number.isNaN(one.bias[place]!) ? words.say("biasSentence", { bias: words.short(one.bias[place]!) }) : null;
@@ -188,7 +189,7 @@ export class ValueMap implements Subject {
     if (numbers.bins && payload.histogram) {
       const { edges, margin } = payload.histogram, size = edges.length - 1, at = this.place(cell, slot) * size;
       const people = numbers.bins.subarray(at, at + size);
-      const label = words.say("histogram", { counted: words.counted(payload.counted), value: payload.value });
+      const label = words.say("histogram", { counted: words.noun(payload.estimand), value: payload.value });
       if (!people.some(Number.isNaN)) {
         found.push(make("figure", { class: "drawn" }, make("figcaption", {}, label), histogramChart(label, edges, people, margin, text)));
       }

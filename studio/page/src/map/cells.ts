@@ -13,7 +13,7 @@ export const COUNT_LAYERS: readonly CountLayer[] = ["density", "count", "certain
 export interface CellFacts {
   readonly index: number;
   readonly name: string;
-  readonly count: number;
+  readonly best_guess: number;
   readonly unbiased: number;
   readonly stddev: number;
   readonly low: number;
@@ -24,7 +24,7 @@ export interface CellFacts {
   readonly relative: number;
 }
 
-const COLUMNS = ["count", "unbiased", "stddev", "low", "high", "area"] as const;
+const COLUMNS = ["best_guess", "unbiased", "stddev", "low", "high", "area"] as const;
 export type Column = (typeof COLUMNS)[number];
 
 export class MapCells {
@@ -40,7 +40,7 @@ export class MapCells {
     const { fine } = cells;
     const columns = await Promise.all(COLUMNS.map((name) => unpack(cells[name])));
     const numbers = Object.fromEntries(COLUMNS.map((name, i) => [name, columns[i]!])) as Record<Column, Float32Array>;
-    const [count, area] = fine ? await Promise.all([unpack(fine.count), unpack(fine.area)]) : [numbers.count, numbers.area];
+    const [count, area] = fine ? await Promise.all([unpack(fine.best_guess), unpack(fine.area)]) : [numbers.best_guess, numbers.area];
     const owner = fine ? await unpack(fine.cell) : null;
     return new MapCells(scales, owner, densities(count, area), numbers, await namesOf(cells.places, cells.names));
   }
@@ -50,9 +50,9 @@ export class MapCells {
     const index = this.cellOf(part);
     const of = (name: Column) => this.numbers[name][index]!;
     return {
-      index, name: this.names(index), count: of("count"), unbiased: of("unbiased"), stddev: of("stddev"),
+      index, name: this.names(index), best_guess: of("best_guess"), unbiased: of("unbiased"), stddev: of("stddev"),
       low: of("low"), high: of("high"), area: of("area"), density: this.density[part]!,
-      relative: relativeError(of("count"), of("stddev")),
+      relative: relativeError(of("best_guess"), of("stddev")),
     };
   }
 
@@ -68,7 +68,7 @@ export class MapCells {
 
   /** The colour of each painted part in a layer; first that of no cell. */
   colours(layer: CountLayer, palette: Palette): Uint32Array {
-    const { scales, density } = this, { count, stddev } = this.numbers;
+    const { scales, density } = this, { best_guess: count, stddev } = this.numbers;
     const colours = new Uint32Array(density.length + 1);
     const shades = palette.table(512);
     const errors = palette.errors.map((colour) => word(colour));
@@ -91,7 +91,7 @@ export class MapCells {
     const found = new Uint8Array(this.density.length + 1);
     for (let part = 0; part < this.density.length; part++) {
       const cell = this.cellOf(part);
-      found[part + 1] = Number(relativeError(this.numbers.count[cell]!, this.numbers.stddev[cell]!) > 1);
+      found[part + 1] = Number(relativeError(this.numbers.best_guess[cell]!, this.numbers.stddev[cell]!) > 1);
     }
     return (this.doubtful = found);
   }

@@ -1,5 +1,6 @@
 /** What the page is given of a release: JSON that `hazemap.releases.page.payload` writes. */
 
+import type { Estimand, Leading } from "../words/words.js";
 import type { PackedArray } from "./arrays.js";
 
 /** The version of the data that this page reads. */
@@ -41,7 +42,7 @@ export interface Scale {
 export interface Cells {
   readonly places: Places;
   readonly names: readonly string[] | null;
-  readonly count: PackedArray<"float32">;
+  readonly best_guess: PackedArray<"float32">;
   readonly unbiased: PackedArray<"float32">;
   readonly stddev: PackedArray<"float32">;
   readonly low: PackedArray<"float32">;
@@ -50,7 +51,7 @@ export interface Cells {
   readonly area: PackedArray<"float32">;
   /** The map cut finer, as pictures show it; `cell` is the position of the cell that each part is of. */
   readonly fine: { readonly places: Places; readonly cell: PackedArray<"int32">;
-    readonly count: PackedArray<"float32">; readonly area: PackedArray<"float32"> } | null;
+    readonly best_guess: PackedArray<"float32">; readonly area: PackedArray<"float32"> } | null;
 }
 
 type Ring = readonly (readonly [number, number])[];
@@ -66,19 +67,11 @@ export interface Base {
   readonly source: string;
 }
 
-/** One interval: what an estimate says. */
-export interface Interval {
-  readonly value: number;
-  readonly stddev: number;
-  readonly low: number;
-  readonly high: number;
-}
-
 /** What a page is told of every kind of release. */
 export interface Facts {
   readonly page: number;
   readonly title: string;
-  readonly counted: string;
+  readonly estimand: Estimand;
   readonly line: string;
   readonly text: string;
   readonly statement: { readonly [field: string]: unknown };
@@ -94,7 +87,7 @@ export interface Facts {
 }
 
 /** The densest cells, with intervals that hold although these cells were chosen; `cell` is a position among cells. */
-export type Densest = readonly (Interval & { readonly cell: number })[];
+export type Densest = readonly (Leading & { readonly cell: number })[];
 
 export interface Scales {
   readonly density: Scale;
@@ -103,8 +96,8 @@ export interface Scales {
 
 /** What a page is told of a map of counts. */
 export interface CountFacts extends Facts {
-  readonly total: Interval;
-  readonly nowhere: Interval | null;
+  readonly total: Leading;
+  readonly nowhere: Leading | null;
   readonly said: string;
   readonly densest: Densest;
   readonly scales: Scales;
@@ -123,10 +116,9 @@ export interface SlotsPayload extends CountFacts {
     readonly names: readonly string[];
     /** The cells that are counted in every slot; all slots have the same `stddev`. */
     readonly cells: Omit<Cells, "fine">;
-    /** Which of these each of the total's cells lies in, and its best guess in every slot. */
+    /** Which of these each of the total's cells lies in. */
     readonly holder: PackedArray<"int32">;
-    readonly values: PackedArray<"float32">;
-    readonly totals: readonly Interval[];
+    readonly totals: readonly Leading[];
     readonly densest: readonly Densest[];
     readonly scales: Scales;
   };

@@ -5,7 +5,7 @@ import { AskingMarks } from "../asking/asking_marks.js";
 import { AskingSlots } from "../asking/asking_slots.js";
 import type { Slot } from "../kinds/subject.js";
 import type { CountFacts, PagePayload } from "../payload/release.js";
-import { percent, type Words } from "../words/words.js";
+import { type Leading, percent, type Words } from "../words/words.js";
 
 /** Answers for a region in a slot; fails, in words, for what cannot be answered. */
 export type Asker = (region: Region, slot: Slot, words: Words) => Promise<readonly string[]>;
@@ -38,8 +38,8 @@ function shares(payload: CountFacts, data: AskingData): Asker {
   };
 }
 
-function counted(found: { value: number; stddev: number; low: number; high: number }, payload: CountFacts, words: Words): string {
-  return words.say("answer", { ...words.interval(found), counted: words.counted(payload.counted) });
+function counted(found: Leading, payload: CountFacts, words: Words): string {
+  return words.say("answer", { ...words.interval(found), counted: words.counted(payload.estimand) });
 }
 
 function once<T>(make: () => Promise<T>): () => Promise<T> {

@@ -106,16 +106,21 @@ export function roundSteps(low: number, high: number, most: number): { at: numbe
   return { at, decimals: Math.max(0, -Math.floor(Math.log10(step) + 1e-9)) };
 }
 
+/** A longitude or latitude as maps write it: 160° W, also where the sheet goes on beyond the antimeridian. */
+export function degreesName(value: number, digits: number, positive: string, negative: string): string {
+  const within = Number((value - 360 * Math.ceil((value - 180) / 360)).toFixed(digits)); // above −180, 180 at most
+  const sign = within === 0 || Math.abs(within) === 180 ? "" : within > 0 ? ` ${positive}` : ` ${negative}`;
+  return `${Math.abs(within).toFixed(digits)}°${sign}`;
+}
+
 export function drawGraticule(context: CanvasRenderingContext2D, projection: Projection, seen: Extent,
   width: number, height: number, ink: Ink): void {
   const west = projection.lon(seen.west), east = projection.lon(seen.east);
   const ends = [projection.lat(seen.south), projection.lat(seen.north)];
   const across = roundSteps(west, east, Math.max(2, width / 170));
   const down = roundSteps(Math.min(...ends), Math.max(...ends), Math.max(2, height / 140));
-  const label = (value: number, digits: number, positive: string, negative: string) => {
-    if (projection.plane) return value.toFixed(digits);
-    return `${Math.abs(value).toFixed(digits)}°${value === 0 ? "" : value > 0 ? ` ${positive}` : ` ${negative}`}`;
-  };
+  const label = (value: number, digits: number, positive: string, negative: string) =>
+    projection.plane ? value.toFixed(digits) : degreesName(value, digits, positive, negative);
   context.font = "11px system-ui, sans-serif";
   context.strokeStyle = ink.grid;
   context.lineWidth = 1;

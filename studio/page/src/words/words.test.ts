@@ -29,8 +29,11 @@ test("sentences are not English elsewhere", () => {
 test("parts are put in as they are, once", () => {
   const words = new Words("en");
   assert.equal(words.say("askFailed", { reason: "{value} <b>$&" }), "This area cannot be counted: {value} <b>$&");
-  assert.equal(new Words("de").counted("people"), "Personen");
-  assert.equal(words.counted("constructor"), "constructor");
+  const of = (noun: string, most: number | null = null, places: number | null = null) => ({ noun, most, places });
+  assert.equal(new Words("de").counted(of("people")), "Personen");
+  assert.equal(words.counted(of("constructor")), "constructor");
+  assert.equal(words.counted(of("rows", 3)), "rows counted, at most 3 each");
+  assert.equal(words.counted(of("people", null, 24)), "people counted, at most 24 places each");
 });
 
 test("numbers have as many digits as their noise deserves", () => {

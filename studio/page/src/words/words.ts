@@ -2,6 +2,21 @@
 
 import { CATALOGUE, type Key, type Language, LANGUAGES } from "./catalogue.js";
 
+/** What a count of 1 is, and how much of it a person gives at most: null where that is 1 in all. */
+export interface Estimand {
+  readonly noun: string;
+  readonly most: number | null;
+  readonly places: number | null;
+}
+
+/** The number that leads and the interval it lies in, as `hazemap.estimate.leading_intervals` makes them. */
+export interface Leading {
+  readonly best_guess: number;
+  readonly stddev: number;
+  readonly low: number;
+  readonly high: number;
+}
+
 export type Parts = { readonly [name: string]: string };
 
 /** How many decimals a number deserves: two digits of its standard error. */
@@ -25,9 +40,17 @@ export class Words {
     return CATALOGUE[this.language][key].replace(/\{(\w+)\}/g, (whole, name: string) => parts[name] ?? whole);
   }
 
-  /** What is counted; a word that the catalogue does not know stays as it is. */
-  counted(word: string): string {
-    return word === "people" || word === "rows" || word === "visits" || word === "records" ? this.say(word) : word;
+  /** What a count of 1 is; a word that the catalogue does not know stays as it is. */
+  noun({ noun }: Estimand): string {
+    return noun === "people" || noun === "rows" || noun === "visits" || noun === "records" ? this.say(noun) : noun;
+  }
+
+  /** The same, and how much of it each person gives at most: `hazemap.privacy.estimand`. */
+  counted(estimand: Estimand): string {
+    const { most, places } = estimand, noun = this.noun(estimand);
+    const parts = { noun, most: this.number(most ?? 0), places: this.number(places ?? 0) };
+    if (most === null && places === null) return noun;
+    return this.say(places === null ? "each" : most === null ? "eachPlaces" : "eachRecords", parts);
   }
 
   number(value: number, digits = 0): string {
@@ -65,11 +88,11 @@ export class Words {
     return name === "q0.5" ? this.say("median") : this.say("quantile", { percent: this.short(100 * Number(name.slice(1))) });
   }
 
-  /** Value, standard error and interval with as many digits as the standard error deserves. */
-  interval(found: { value: number; stddev: number; low: number; high: number }): Parts {
+  /** The leading number and its interval, with as many digits as the standard error deserves. */
+  interval(found: Leading): Parts {
     const digits = decimals(found.stddev);
     return {
-      value: this.number(found.value, digits), stddev: this.number(found.stddev, digits),
+      value: this.number(found.best_guess, digits), stddev: this.number(found.stddev, digits),
       low: this.number(found.low, digits), high: this.number(found.high, digits),
     };
   }

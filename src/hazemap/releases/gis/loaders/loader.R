@@ -16,5 +16,12 @@ if (grepl("[.]parquet$", file)) {
   statement <- NULL
 }
 
+@SLOTS@
+# A .parquet holds all slots together too, as a slot "all": they are apart in `total`.
+total <- cells[cells$slot == "all", ]
+cells <- cells[cells$slot != "all", ]
+
+@SLOTS@
+
 # Colour by density, never by count: cells differ in size.
 # plot(cells["per_km2"], logz = TRUE, border = NA)

@@ -6,6 +6,16 @@
 CREATE OR REPLACE VIEW cells AS
 SELECT * EXCLUDE (bbox) FROM read_parquet(@FILE@);
 
+@SLOTS@
+-- The file holds all slots together too, as a slot `all`: they are apart in the view `total`.
+CREATE OR REPLACE VIEW cells AS
+SELECT * EXCLUDE (bbox) FROM read_parquet(@FILE@) WHERE slot <> 'all';
+
+CREATE OR REPLACE VIEW total AS
+SELECT * EXCLUDE (bbox, slot) FROM read_parquet(@FILE@) WHERE slot = 'all';
+
+@SLOTS@
+
 CREATE OR REPLACE VIEW statement AS
 SELECT decode(value)::JSON ->> 'line' AS line, decode(value)::JSON -> 'statement' AS whole
 FROM parquet_kv_metadata(@FILE@)
