@@ -23,6 +23,8 @@ INCLUDED = re.compile(r"^```\{include\} (\S+)$", re.MULTILINE)
 """A fenced block, perhaps marked as one that runs; file and anchor of a link; a heading; a page in another one."""
 
 NUMBER = r"(?<![\w.,])-?\d[\d,]*(?:\.\d+)?"
+LEADING = rf"({NUMBER}) [^()]*\({NUMBER} % interval ({NUMBER}) … ({NUMBER})\)"
+"""A number that leads, and its interval."""
 WORDS = 2_000
 """A page has so many words at most."""
 
@@ -190,6 +192,11 @@ def agrees(shown: str, said: str, exact: bool = False) -> bool:
     numbers = [
         [float(text.replace(",", "")) for text in texts] for texts in (re.findall(NUMBER, shown), found.groups())
     ]
+    if (one := re.search(LEADING, shown)) and (other := re.search(LEADING, said)):
+        (value, low, high), (theirs, least, most) = (
+            [float(text.replace(",", "")) for text in each.groups()] for each in (one, other)
+        )
+        return abs(value - theirs) <= 2 * (high - low + most - least)
     if re.search(rf"{NUMBER} ± {NUMBER}", shown):
         (value, error), (other, others) = (each[:2] for each in numbers)
         return abs(value - other) <= 8 * (error + others)
@@ -200,7 +207,9 @@ def test_numbers_that_no_run_prints_are_found():
     assert agrees("a: 17,656 cells, … done", "a: 17,971  cells, 12 more … done")
     assert not agrees("5,290 cells", "17,656 cells")
     assert agrees("99 ± 15 people", "-20 ± 1 people")
-    assert agrees("harbour 399 17 364 … 434 417", "harbour  470  22  426 … 514  417  (outside) ")
+    assert agrees("99 people (95 % interval 69 … 129)", "20 people (95 % interval 0 … 50)")
+    assert not agrees("99 people (95 % interval 97 … 101)", "120 people (95 % interval 118 … 122)")
+    assert agrees("harbour 399 364 … 434 417", "harbour  470  426 … 514  417  (outside) ")
     assert not agrees("99 ± 1 people", "120 ± 1 people")
     assert not agrees("99 people", "99 rows")
     assert not agrees("99 people", "98 people", exact=True)

@@ -47,7 +47,7 @@ def test_a_table_becomes_a_file_that_answers_with_the_truth_in_its_interval(file
     made = release(file, person="person", epsilon=1, box=BOX, ledger=ledger, output=goal)
     total = Release.open(goal).total(confidence=1 - 1e-6)
     assert total.low <= PEOPLE <= total.high
-    assert total.value == pytest.approx(made.total().value)
+    assert total.unbiased == pytest.approx(made.total().unbiased)
 
 
 def test_the_price_is_on_the_disk_before_the_first_answer(table, ledger, monkeypatch):
@@ -127,12 +127,12 @@ def test_columns_called_x_and_y_cost_nothing_until_somebody_says_what_they_are(c
         release(bare, **options)
     assert paid(ledger) == []
     found = [release(bare, **options, **said) for said in ({"box": BOX}, {"lon": "x", "lat": "y"})]
-    assert all(abs(each.total().value - len(set(table["person"].to_pylist()))) < 200 for each in found)
+    assert all(abs(each.total().unbiased - len(set(table["person"].to_pylist()))) < 200 for each in found)
 
 
 def test_a_table_without_rows_is_released_and_charged_like_any_other(table, ledger):
     made = release(table.slice(0, 0), epsilon=1, box=BOX, ledger=ledger)
-    assert abs(made.total().value) < 1_000, "noise, and nothing else"
+    assert abs(made.total().unbiased) < 1_000, "noise, and nothing else"
     assert len(paid(ledger)) == 1
 
 
@@ -200,8 +200,8 @@ def test_weights_share_out_the_vote_of_a_person(points, ledger):
     east = points["lon"] > 13.4
     table = pa.table({**points, "hours": np.where(east, 3.0, 0.0)})
     made = release(table, epsilon=1, box=BOX, ledger=ledger, bounding="one vote", value="hours")
-    assert abs(made.count(hazemap.Box(13.2, 52.4, 13.39, 52.6)).value) < 100
-    assert made.total().value > 2500
+    assert abs(made.count(hazemap.Box(13.2, 52.4, 13.39, 52.6)).unbiased) < 100
+    assert made.total().unbiased > 2500
     assert "the weight of a row: its 'hours'" in made.statement.public
 
 
@@ -272,7 +272,7 @@ def test_the_statement_says_what_was_declared_and_what_was_bought(table, ledger)
 def test_every_kind_of_budget_buys_a_map(money, noise, table, ledger):
     made = release(table, box=BOX, ledger=ledger, **money)
     assert made.statement.noise == noise
-    assert abs(made.total().value - PEOPLE) < 6 * made.total().stddev
+    assert abs(made.total().unbiased - PEOPLE) < 6 * made.total().stddev
     assert ledger.history()[0].charge.price == made.statement.budget
 
 
@@ -288,7 +288,7 @@ def test_every_kind_of_budget_buys_a_map(money, noise, table, ledger):
 )
 def test_every_bounding_rule_counts_what_it_says(bounding, total, unit, table, ledger):
     made = release(table, epsilon=1, box=BOX, ledger=ledger, bounding=bounding)
-    assert made.total().value == pytest.approx(total, rel=0.1)
+    assert made.total().unbiased == pytest.approx(total, rel=0.1)
     assert made.statement.unit.startswith(unit)
 
 
@@ -305,10 +305,10 @@ def test_a_box_that_nobody_declared_is_found_for_hexagons_and_squares(table, led
     for cells in ("quadtree", "h3:6-9"):
         made = release(table, epsilon=1, ledger=ledger, cells=cells)
         total = made.total(confidence=1 - 1e-6)
-        assert 3000 < total.value < PEOPLE + 6 * total.stddev
+        assert 3000 < total.unbiased < PEOPLE + 6 * total.stddev
         assert made.density(13.32, 52.46).best_guess > 0
         middle = made.count(hazemap.Box(13.30, 52.45, 13.34, 52.47))  # where one person of three is
-        assert 900 < middle.value < 1700
+        assert 900 < middle.unbiased < 1700
         assert middle.low > 0
 
 
@@ -328,8 +328,8 @@ def test_people_outside_the_box_are_counted_in_one_number_unless_they_are_droppe
     counted = release(table, epsilon=1, box=BOX, ledger=ledger, **({} if outside == "people" else {"outside": outside}))
     dropped = release(table, epsilon=1, box=BOX, ledger=ledger, outside="drop")
     assert dropped.nowhere is None
-    assert counted.nowhere.value == pytest.approx(2000, abs=60)
-    assert counted.total().value == pytest.approx(2000, abs=300)
+    assert counted.nowhere.unbiased == pytest.approx(2000, abs=60)
+    assert counted.total().unbiased == pytest.approx(2000, abs=300)
 
 
 def test_a_found_box_says_how_many_people_it_leaves_out(points, ledger):
@@ -338,8 +338,8 @@ def test_a_found_box_says_how_many_people_it_leaves_out(points, ledger):
     table = pa.table({**points, "lon": np.where(far, -50.0, points["lon"]), "lat": np.where(far, 10.0, points["lat"])})
     made = release(table, epsilon=1, ledger=ledger, stream=Stream.fixed(b"far"))
     assert made.ground.extent[0] > 0
-    assert made.nowhere.value == pytest.approx(400, abs=30)
-    assert made.total().value == pytest.approx(3600, abs=300)
+    assert made.nowhere.unbiased == pytest.approx(400, abs=30)
+    assert made.total().unbiased == pytest.approx(3600, abs=300)
 
 
 def test_a_row_outside_the_time_window_is_no_row_inside_or_outside(points, ledger):
@@ -354,15 +354,15 @@ def test_a_row_outside_the_time_window_is_no_row_inside_or_outside(points, ledge
     }
     always = release(pa.table(rows), epsilon=1, box=BOX, ledger=ledger)
     later = release(pa.table(rows), epsilon=1, box=BOX, ledger=ledger, since="2024-03-01")
-    assert always.nowhere.value == pytest.approx(0, abs=40)
-    assert later.nowhere.value == pytest.approx(2000, abs=60)
+    assert always.nowhere.unbiased == pytest.approx(0, abs=40)
+    assert later.nowhere.unbiased == pytest.approx(2000, abs=60)
 
 
 def test_times_choose_rows(points, ledger):
     ts = np.where(points["person"] < 1000, np.datetime64("2024-01-01"), np.datetime64("2024-06-01"))
     table = pa.table({**points, "ts": pa.array(ts.astype("datetime64[s]"))})
     made = release(table, epsilon=1, box=BOX, ledger=ledger, since="2024-05-01")
-    assert made.total().value == pytest.approx(3000, abs=150)
+    assert made.total().unbiased == pytest.approx(3000, abs=150)
     assert "the time: from 2024-05-01" in made.statement.public
 
 
@@ -379,7 +379,7 @@ def test_frames_of_every_library_are_tables(table, ledger):
     import polars
 
     for frame in (table, table.to_pandas(), polars.from_arrow(table)):
-        assert release(frame, epsilon=1, box=BOX, ledger=ledger).total().value == pytest.approx(PEOPLE, abs=200)
+        assert release(frame, epsilon=1, box=BOX, ledger=ledger).total().unbiased == pytest.approx(PEOPLE, abs=200)
 
 
 def test_progress_is_told_in_order(file, tmp_path, ledger):

@@ -40,3 +40,22 @@ def decimals(text: str) -> list[float]:
     if not all(map(is_decimal, parts)):
         raise ValueError("not all of it is numbers")
     return [float(part) for part in parts]
+
+
+def noun(counted: str) -> str:
+    """What is counted (`hazemap.privacy.estimand`) without the rule, for sentences that give no number.
+
+    >>> noun("people"), noun("rows counted, at most 3 each")
+    ('people', 'rows')
+    """
+    return counted.partition(" counted, ")[0]
+
+
+def per(counted: str, area: str) -> str:
+    """The density of what is counted.
+
+    >>> per("people", "km²"), per("rows counted, at most 3 each", "km²")
+    ('people per km²', 'rows counted per km², at most 3 each')
+    """
+    noun, comma, bound = counted.partition(", ")
+    return f"{noun} per {area}{comma}{bound}"

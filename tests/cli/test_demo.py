@@ -11,7 +11,7 @@ def test_the_demo_ends_with_pictures_a_file_and_three_answers_beside_the_truth(h
     facts = done.json
     assert len(facts["questions"]) == 3
     for question in facts["questions"]:  # ten standard errors, in case luck is bad
-        assert abs(question["value"] - question["truth"]) < 10 * question["stddev"] + question["cut"] + 1
+        assert abs(question["best_guess"] - question["truth"]) < 10 * question["stddev"] + question["cut"] + 1
     for picture in facts["pictures"]:
         assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")
     assert Release.open(tmp_path / facts["file"]).statement.dataset == "demo"

@@ -24,7 +24,7 @@ def test_a_release_says_the_share_of_each_mark(marked, hazemap):
     asked = hazemap("ask", "m.parquet", "--json").json
     assert asked["shares"][0]["mark"] == "ill=yes"
     assert asked["shares"][0]["low"] <= 0.31 and asked["shares"][0]["high"] >= 0.28
-    assert asked["people"]["value"] == pytest.approx(3_000, abs=150)
+    assert asked["people"]["best_guess"] == pytest.approx(3_000, abs=150)
 
 
 def test_shares_are_asked_of_boxes_cells_and_points(marked, hazemap):

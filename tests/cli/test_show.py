@@ -66,12 +66,12 @@ def test_a_picture_crops_nobody_in_silence(release, hazemap):
     whole = hazemap("show", "map.parquet", "--no-uncertainty", "--json").json
     part = hazemap("show", "map.parquet", "--no-uncertainty", "--box=13.3,52.45,13.4,52.55", "--json").json
     total, inside = (
-        hazemap("ask", "map.parquet", *box, "--json").json["value"] for box in ((), ("--box=13.3,52.45,13.4,52.55",))
+        hazemap("ask", "map.parquet", *box, "--json").json["unbiased"] for box in ((), ("--box=13.3,52.45,13.4,52.55",))
     )
     assert whole["beyond"] is None
     assert whole["said"].endswith("lie outside the map.")
-    assert part["beyond"]["value"] == pytest.approx(total + whole["nowhere"]["value"] - inside)
-    assert part["beyond"]["low"] < part["beyond"]["value"] < part["beyond"]["high"]
+    assert part["beyond"]["unbiased"] == pytest.approx(total + whole["nowhere"]["unbiased"] - inside)
+    assert part["beyond"]["low"] <= part["beyond"]["best_guess"] < part["beyond"]["high"]
     assert " lie outside this picture; of them " in part["said"]
     near = hazemap("show", "map.parquet", "--no-uncertainty", "--frame", "people")
     assert near.out.splitlines()[1].endswith("outside the map.")

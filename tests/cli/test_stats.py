@@ -38,6 +38,9 @@ GOOD = (
 WHERE = (BOX, "--cells", "h3:5", "--slots", "clock:6:00,18:00", "--time-zone", "Europe/Berlin")
 
 
+COUNTED = "people counted, at most 8 places each"
+
+
 @pytest.fixture
 def rides(points, tmp_path):
     """A table in the folder: 20,000 speeds of 4,000 people, one of them impossible, some missing."""
@@ -103,14 +106,14 @@ def test_places_are_asked_for(made, hazemap, tmp_path):
 
 def test_regions_points_and_all_cells_are_asked_for(made, hazemap, tmp_path):
     everywhere = hazemap("ask", "speed.parquet").out.splitlines()
-    assert everywhere[0].startswith("people in 7 cells at 06:00-18:00: ") and len(everywhere) == 13
+    assert everywhere[0].startswith(f"{COUNTED}, in 7 cells at 06:00-18:00: ") and len(everywhere) == 13
     assert everywhere[-1].startswith("These numbers are of 7 whole cells. A person in several of these cells")
     part = hazemap("ask", "speed.parquet", "--box=13.2,52.4,13.45,52.6", "--slot", "0", "--json").json
-    assert [each["statistic"] for each in part["statistics"]] == ["people", "mean", "variance", "q0.1", "q0.5", "q0.9"]
+    assert [each["statistic"] for each in part["statistics"]] == [COUNTED, "mean", "variance", "q0.1", "q0.5", "q0.9"]
     assert 0 < len(part["cells"]) < 7 and "Its border cuts" in part["said"]
     point = hazemap("ask", "speed.parquet", "--at=13.4,52.5", "--slot", "0", "--json").json["statistics"]
     cell = hazemap("ask", "speed.parquet", "--cell", point[0]["cell"], "--slot", "0", "--json").json["statistics"]
-    assert point[0]["statistic"] == "people" and point[1:] == cell
+    assert point[0]["statistic"] == COUNTED and point[1:] == cell
     assert "lies outside the map" in hazemap("ask", "speed.parquet", "--at=0,0").err
 
 

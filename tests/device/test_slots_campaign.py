@@ -91,8 +91,8 @@ def test_devices_make_a_map_of_every_slot(tmp_path, store):
     np.add.at(truth, (slots, cells), 1)
     assert made.maps.cells.size > 4
     assert np.allclose(made.maps.unbiased, truth, atol=0.6)
-    assert made.during("06:00-12:00").total().value == pytest.approx(truth[1].sum(), abs=0.6)
-    assert made.total().value == pytest.approx(3 * PEOPLE, abs=0.6)
+    assert made.during("06:00-12:00").total().unbiased == pytest.approx(truth[1].sum(), abs=0.6)
+    assert made.total().unbiased == pytest.approx(3 * PEOPLE, abs=0.6)
     again = made.replay(prices_of(timed()))
     assert np.array_equal(again.maps.values, made.maps.values)
     said = (
@@ -197,4 +197,4 @@ def test_answered_rounds_of_a_campaign_that_ended_early_are_a_map_of_all_slots(t
         released(found, statement(ordered), ordered.algorithm, transcript[:answered]).save(tmp_path / "part.parquet")
         part = open_release(tmp_path / "part.parquet")
         assert part.cells.same_cells(found.cells)
-        assert part.total().value == pytest.approx(3 * PEOPLE, abs=8)
+        assert part.total().unbiased == pytest.approx(3 * PEOPLE, abs=8)

@@ -73,8 +73,8 @@ def test_a_typescript_device_is_counted_where_and_when_it_was(tmp_path):
     made = open_release(server.folder / "releases" / "hours.parquet")
     assert isinstance(made, TimedRelease) and made.slots == QUARTERS.names
     here, elsewhere = (Box(lon - 0.06, lat - 0.03, lon + 0.06, lat + 0.03) for lon, lat in (HERE, ELSEWHERE))
-    assert [round(made.during(slot).total().value) for slot in range(4)] == [0, 1, OURS, 0]
-    assert round(made.count(here).value) == 1 and round(made.count(elsewhere).value) == OURS
+    assert [round(made.during(slot).total().unbiased) for slot in range(4)] == [0, 1, OURS, 0]
+    assert round(made.count(here).unbiased) == 1 and round(made.count(elsewhere).unbiased) == OURS
     assert "counted by when they were where: 4 parts of the day, as clocks of Europe/Berlin show it" in said
     charges = json.loads((tmp_path / "device.json").read_text())["charges"]
     assert len(charges) == len(status["rounds"]) and all(charge["timed"] for charge in charges)

@@ -22,7 +22,7 @@ from .conftest import BERLIN, KURTOSIS, STDDEV, flat, nested, released
 def test_an_estimate_says_what_it_knows_in_one_line():
     found = Estimate(1234.5, 1234.2, 1234.8, 0.9, "rows per km²", 1234.6, 0.123)
     assert str(found) == "1,234.50 rows per km² (90 % interval 1,234.20 … 1,234.80)"
-    assert found.said_of_noise == "Without bias 1,234.60, standard error 0.12."
+    assert found.said_of_noise == "The unbiased estimate is 1,234.60, its standard error 0.12."
 
 
 def test_an_exact_number_has_no_decimals():

@@ -207,7 +207,7 @@ def test_a_run_that_is_begun_again_asks_the_same_and_gets_the_same(trust, tmp_pa
     first.save(tmp_path / "town.parquet")
     found = Release.open(tmp_path / "town.parquet")
     assert found.statement == first.statement
-    assert found.total().value == first.total().value
+    assert found.total().unbiased == first.total().unbiased
     said = str(first.statement)
     assert "https://leader.example/" in said
     assert "5 levels" in said

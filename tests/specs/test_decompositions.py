@@ -42,8 +42,8 @@ def test_a_method_by_its_name_gives_a_file_a_picture_and_answers(name, box, peop
     lon, lat = (people[column].to_numpy() for column in ("lon", "lat"))
     exact = ((lon > 2.3) & (lon < 2.36) & (lat > 48.83) & (lat < 48.85)).sum()
     found = stored.count(LEFT_BANK)
-    assert found == made.count(LEFT_BANK) and found.value == pytest.approx(exact, rel=0.3)
-    assert stored.algorithm == made.algorithm and stored.total().value == pytest.approx(20_000, abs=500)
+    assert found == made.count(LEFT_BANK) and found.unbiased == pytest.approx(exact, rel=0.3)
+    assert stored.algorithm == made.algorithm and stored.total().unbiased == pytest.approx(20_000, abs=500)
     stored.plot().savefig(tmp_path / "map.png")
     assert (tmp_path / "map.png").stat().st_size > 5_000 and draw.draw_map(stored.map)
     charged = stored.statement.charged

@@ -95,7 +95,7 @@ def test_a_border_of_districts_cuts_cells_of_few_people(folder):
     made = release(folder / "people.parquet", person="user", epsilon=2, cells=FILES, method="national", **drawn)
     for name, truth in (("West", 3000), ("East", 0)):
         found = made.count(name)
-        assert found.value == pytest.approx(truth, abs=60 + found.cut) and found.cut < 1000
+        assert found.unbiased == pytest.approx(truth, abs=60 + found.cut) and found.cut < 1000
 
 
 @pytest.mark.parametrize("method", ["national", "national:2000", "flat:1"])
@@ -104,11 +104,11 @@ def test_a_map_of_districts_is_one_command(folder, method):
     result = CliRunner().invoke(app, [*command, "--method", method, "--ledger", "ledger.sqlite"])
     assert result.exit_code == 0, result.output
     opened = Release.open("map.parquet")
-    assert opened.total().value == pytest.approx(3000, abs=60)
+    assert opened.total().unbiased == pytest.approx(3000, abs=60)
     west, east = opened.count("West"), opened.count("East")
-    assert west.value + east.value == pytest.approx(opened.total().value, abs=1e-6)
+    assert west.unbiased + east.unbiased == pytest.approx(opened.total().unbiased, abs=1e-6)
     for found, truth in ((west, 3000), (east, 0)):  # an answer says how many people are in cells that a border cuts
-        assert found.value == pytest.approx(truth, abs=60 + found.cut)
+        assert found.unbiased == pytest.approx(truth, abs=60 + found.cut)
         assert found.cut == 0 or method == "national"
     assert "districts of states.geojson, counties.geojson" in opened.statement.method
     assert not any("box" in thing for thing in (*opened.statement.charged, *opened.statement.public))
@@ -132,7 +132,7 @@ def test_one_district_on_top_of_a_tree_is_cut_alike_on_every_processor(folder, c
     one.to_file("one.geojson")
     options = {"method": method, "cells": cells, "ledger": Ledger(folder / "ledger.sqlite")}
     made = release(folder / "people.parquet", person="user", epsilon=2, stream=Stream.fixed(b"s1"), **options)
-    assert made.total().value == pytest.approx(3000, abs=60)
+    assert made.total().unbiased == pytest.approx(3000, abs=60)
     assert len(made.to_dataframe()) == (1 if cells.endswith("one.geojson") else 2)
 
 
@@ -141,8 +141,8 @@ def test_districts_inside_a_small_one_are_asked_for_by_name(folder):
     assert CliRunner().invoke(app, [*command, "--method", "national", "--ledger", "ledger.sqlite"]).exit_code == 0
     opened = Release.open("map.parquet")
     whole = opened.count(shapely.box(0, 0, 2, 2))
-    assert opened.count("West").value == pytest.approx(whole.value, abs=1e-6)
-    assert opened.count(["West > a", "West > b", "West"]).value == pytest.approx(whole.value, abs=1e-6)
+    assert opened.count("West").unbiased == pytest.approx(whole.unbiased, abs=1e-6)
+    assert opened.count(["West > a", "West > b", "West"]).unbiased == pytest.approx(whole.unbiased, abs=1e-6)
     result = CliRunner().invoke(app, ["ask", "map.parquet", "--cell", "West > a", "--cell", "West > b"])
     assert result.exit_code == 0, result.output
     assert "people" in result.output

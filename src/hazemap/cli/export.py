@@ -101,7 +101,6 @@ def export(
         _print_loader(file, loader, as_json)
         return
     from hazemap.releases import open_release
-    from hazemap.releases.exports import total_path
     from hazemap.releases.study_answers import StudyAnswers
 
     beside: list[Path] = []
@@ -126,10 +125,7 @@ def export(
             deliver({**tables[0], **({"total": tables[1]} if tables[1:] else {})}, as_json, *lines)
             return
         else:
-            if release.total_release is not None:
-                total = [total_path(output)]
-                if not force:
-                    refuse_replacing(total[0])
+            total = _total(release, output, force)
             release.export(output, pixel, column)
             beside = _style(release, output, force) if style else []
     names = [str(each) for each in beside]
@@ -139,6 +135,17 @@ def export(
     facts_ |= {"styles": names} if names else {}
     facts_ |= {"total": str(total[0])} if total else {}
     deliver(facts_, as_json, str(output), *map(str, total), *statement, *names)
+
+
+def _total(release: "BaseRelease", output: Path, force: bool) -> list[Path]:
+    """Where the total of all slots goes; nowhere for a release without slots. `FileError` where a file is there."""
+    from hazemap.releases.exports import total_path
+
+    if release.total_release is None:
+        return []
+    if not force:
+        refuse_replacing(total_path(output))
+    return [total_path(output)]
 
 
 def _given(facts: tuple[str | None, ...]) -> str:

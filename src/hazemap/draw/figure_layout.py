@@ -77,7 +77,7 @@ class FigureLayout:
         if size is not None:
             spare, total = size.height - total, size.height
             top += spare / 2
-        figure = NotebookFigure(figsize=(width, total), dpi=DPI, facecolor=theme.paper)
+        figure = NotebookFigure(encode, figsize=(width, total), dpi=DPI, facecolor=theme.paper)
         page = cls(figure, width, total, top, left, theme)
         bottom = total - MARGIN * 0.8
         feet = bottom - height(len(foot), CAPTION)

@@ -67,22 +67,3 @@ def estimand(bounding: Rule) -> str:
     ('visits counted, at most 8 places each', 'people counted, at most 24 places each')
     """
     return str(Estimand.of(bounding))
-
-
-def noun(counted: str) -> str:
-    """The same without the rule, for sentences that give no number.
-
-    >>> noun("people"), noun("rows counted, at most 3 each")
-    ('people', 'rows')
-    """
-    return counted.partition(" counted, ")[0]
-
-
-def per(counted: str, area: str) -> str:
-    """The density of what is counted.
-
-    >>> per("people", "km²"), per("rows counted, at most 3 each", "km²")
-    ('people per km²', 'rows counted per km², at most 3 each')
-    """
-    noun, comma, bound = counted.partition(", ")
-    return f"{noun} per {area}{comma}{bound}"

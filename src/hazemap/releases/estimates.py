@@ -13,7 +13,7 @@ from hazemap.estimate.confidence_margins import checked_confidence, reach
 from hazemap.estimate.cut_cell_uncertainty import held, placed
 from hazemap.estimate.leading_intervals import leading
 from hazemap.estimate.overdispersion import Overdispersion
-from hazemap.privacy.estimand import noun
+from hazemap.number_text import noun
 from hazemap.releases.notebook_table import NotebookTable, ShownAsTable
 from hazemap.releases.region_weights import Region
 
@@ -66,7 +66,7 @@ class Estimate(ShownAsTable):
     def said_of_noise(self) -> str:
         """The unbiased number and its standard error, in words."""
         digits = decimals(self.stddev)
-        return f"Without bias {self.unbiased:z,.{digits}f}, standard error {self.stddev:,.{digits}f}."
+        return f"The unbiased estimate is {self.unbiased:z,.{digits}f}, its standard error {self.stddev:,.{digits}f}."
 
     def to_json(self) -> dict[str, float | str]:
         """Everything as plain values."""
@@ -77,7 +77,7 @@ class Estimate(ShownAsTable):
         digits = decimals(self.stddev)
         rows = [
             (f"{100 * self.confidence:.6g} % interval", f"{self.low:z,.{digits}f} … {self.high:z,.{digits}f}"),
-            ("without bias", f"{self.unbiased:z,.{digits}f}"),
+            ("unbiased estimate", f"{self.unbiased:z,.{digits}f}"),
             ("standard error", f"{self.stddev:,.{digits}f}"),
         ]
         if self.placement_stddev:

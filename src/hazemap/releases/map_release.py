@@ -19,7 +19,7 @@ from hazemap.estimate.leading_intervals import Ends, intervals
 from hazemap.estimate.overdispersion import Overdispersion
 from hazemap.estimate.report_intervals import asymmetry_margin
 from hazemap.estimate.smooth_disaggregation import EvenDisaggregation, finer
-from hazemap.privacy.estimand import per
+from hazemap.number_text import per
 from hazemap.privacy.statement import Statement
 from hazemap.releases.base_release import Bands, BaseRelease, Rows
 from hazemap.releases.cell_geometry import CellGeometry, name_column

@@ -73,7 +73,7 @@ class StatisticEstimate(ShownAsTable):
     def __str__(self) -> str:
         said, ends = self.words()
         joint = "in" if self.statistic.startswith(("people", "records")) else "of"
-        where = f"{self.statistic} {joint} {self.cell} at {self.slot}"
+        where = f"{self.statistic}{',' * (',' in self.statistic)} {joint} {self.cell} at {self.slot}"
         whose = f", of {self.population}" if self.population else ""
         return f"{where}: {said} ({100 * self.confidence:.6g} % interval {ends}){whose}"
 

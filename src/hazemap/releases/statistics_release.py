@@ -17,7 +17,7 @@ from hazemap.estimate.leading_intervals import leading
 from hazemap.estimate.partial_pooling import pooled
 from hazemap.estimate.published_values import CombinedMeans, PublishedValues
 from hazemap.estimate.value_estimates import KnownPeople, Measurements, ValueEstimate
-from hazemap.privacy.estimand import noun
+from hazemap.number_text import noun
 from hazemap.privacy.statement import Statement
 from hazemap.releases.base_release import Bands, BaseRelease, Rows
 from hazemap.releases.cell_geometry import name_column

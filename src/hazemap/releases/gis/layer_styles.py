@@ -18,7 +18,7 @@ from hazemap.cellmap import CellMap
 from hazemap.draw.cell_densities import DensitySurface
 from hazemap.draw.colour_scales import ERROR_BREAKS, DensityScale, ValueScale, short
 from hazemap.draw.themes import LIGHT
-from hazemap.privacy.estimand import per
+from hazemap.number_text import per
 from hazemap.spatial.plane import ground_unit
 
 Sign = Literal["<", ">", ">=", "="]

@@ -36,7 +36,7 @@ const en = {
   noCell: "No cell of the map is here.",
   cellSentence: "{value} {counted}, {density} per {unit}.",
   cellInterval: "With 95 % certainty: {low} to {high}.",
-  cellNoise: "Without bias {unbiased}, standard error {stddev}.",
+  cellNoise: "Unbiased estimate {unbiased}, standard error {stddev}.",
   cellUncertain: "The noise is larger than the number: there may be nobody here at all.",
   cellName: "Cell {name}, {area} {unit}",
   total: "On the whole map: {value} {counted} (95 % interval {low} … {high}).",

@@ -31,7 +31,7 @@ export const french: Catalogue = {
   noCell: "Il n’y a aucune cellule de la carte ici.",
   cellSentence: "{value} {counted}, {density} par {unit}.",
   cellInterval: "Avec 95 % de certitude : {low} à {high}.",
-  cellNoise: "Sans biais {unbiased}, erreur type {stddev}.",
+  cellNoise: "Estimation sans biais {unbiased}, erreur type {stddev}.",
   cellUncertain: "Le bruit dépasse le nombre : il n’y a peut-être personne ici.",
   cellName: "Cellule {name}, {area} {unit}",
   total: "Sur toute la carte : {value} {counted} (intervalle à 95 % : {low} … {high}).",

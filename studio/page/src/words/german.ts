@@ -31,7 +31,7 @@ export const german: Catalogue = {
   noCell: "Hier ist keine Zelle der Karte.",
   cellSentence: "{value} {counted}, {density} je {unit}.",
   cellInterval: "Mit 95 % Sicherheit: {low} bis {high}.",
-  cellNoise: "Ohne Verzerrung {unbiased}, Standardfehler {stddev}.",
+  cellNoise: "Unverzerrte Schätzung {unbiased}, Standardfehler {stddev}.",
   cellUncertain: "Das Rauschen ist größer als die Zahl: vielleicht ist hier gar niemand.",
   cellName: "Zelle {name}, {area} {unit}",
   total: "Auf der ganzen Karte: {value} {counted} (95-%-Intervall {low} … {high}).",

@@ -31,7 +31,7 @@ export const spanish: Catalogue = {
   noCell: "Aquí no hay ninguna celda del mapa.",
   cellSentence: "{value} {counted}, {density} por {unit}.",
   cellInterval: "Con un 95 % de certeza: de {low} a {high}.",
-  cellNoise: "Sin sesgo {unbiased}, error estándar {stddev}.",
+  cellNoise: "Estimación insesgada {unbiased}, error estándar {stddev}.",
   cellUncertain: "El ruido es mayor que el número: quizá aquí no haya nadie.",
   cellName: "Celda {name}, {area} {unit}",
   total: "En todo el mapa: {value} {counted} (intervalo del 95 %: {low} … {high}).",

@@ -23,5 +23,5 @@ cells <- cells[cells$slot != "all", ]
 
 @SLOTS@
 
-# Colour by density, never by count: cells differ in size.
+# Colour by density, never by best_guess: cells differ in size.
 # plot(cells["per_km2"], logz = TRUE, border = NA)
