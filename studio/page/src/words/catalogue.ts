@@ -34,7 +34,7 @@ const en = {
   cell: "Cell",
   hoverHint: "Point at a cell, or move the map with the arrow keys.",
   noCell: "No cell of the map is here.",
-  cellSentence: "{value} {counted}, {density} per {unit}.",
+  cellSentence: "Best guess: {value} {counted}, {density} per {unit}.",
   cellInterval: "With 95 % certainty: {low} to {high}.",
   cellNoise: "Unbiased estimate {unbiased}, standard error {stddev}.",
   cellUncertain: "The noise is larger than the number: there may be nobody here at all.",

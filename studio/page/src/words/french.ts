@@ -29,7 +29,7 @@ export const french: Catalogue = {
   cell: "Cellule",
   hoverHint: "Pointez une cellule, ou déplacez la carte avec les flèches.",
   noCell: "Il n’y a aucune cellule de la carte ici.",
-  cellSentence: "{value} {counted}, {density} par {unit}.",
+  cellSentence: "Meilleure estimation : {value} {counted}, {density} par {unit}.",
   cellInterval: "Avec 95 % de certitude : {low} à {high}.",
   cellNoise: "Estimation sans biais {unbiased}, erreur type {stddev}.",
   cellUncertain: "Le bruit dépasse le nombre : il n’y a peut-être personne ici.",

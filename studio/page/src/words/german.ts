@@ -29,7 +29,7 @@ export const german: Catalogue = {
   cell: "Zelle",
   hoverHint: "Zeigen Sie auf eine Zelle, oder bewegen Sie die Karte mit den Pfeiltasten.",
   noCell: "Hier ist keine Zelle der Karte.",
-  cellSentence: "{value} {counted}, {density} je {unit}.",
+  cellSentence: "Beste Schätzung: {value} {counted}, {density} je {unit}.",
   cellInterval: "Mit 95 % Sicherheit: {low} bis {high}.",
   cellNoise: "Unverzerrte Schätzung {unbiased}, Standardfehler {stddev}.",
   cellUncertain: "Das Rauschen ist größer als die Zahl: vielleicht ist hier gar niemand.",

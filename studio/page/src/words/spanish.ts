@@ -29,7 +29,7 @@ export const spanish: Catalogue = {
   cell: "Celda",
   hoverHint: "Señale una celda, o mueva el mapa con las flechas.",
   noCell: "Aquí no hay ninguna celda del mapa.",
-  cellSentence: "{value} {counted}, {density} por {unit}.",
+  cellSentence: "Mejor estimación: {value} {counted}, {density} por {unit}.",
   cellInterval: "Con un 95 % de certeza: de {low} a {high}.",
   cellNoise: "Estimación insesgada {unbiased}, error estándar {stddev}.",
   cellUncertain: "El ruido es mayor que el número: quizá aquí no haya nadie.",
