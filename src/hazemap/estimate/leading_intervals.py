@@ -3,8 +3,8 @@
 Two numbers are known of a place. The unbiased one has an interval, of the noise alone. The best guess is the one to
 show: it is never below 0, and knows what is around. It may lie outside of that interval, in up to one cell of twenty.
 To move it would put people into cells that are most likely empty, so the interval is made longer instead: it reaches to
-the best guess, and holds the truth at least as often as before. Nobody counts fewer than 0, so no interval reaches
-below 0 but to a best guess that is there itself.
+the best guess, and holds the truth at least as often as before. Nobody counts fewer than 0, so an interval holds
+numbers below 0 only down to a best guess that is there itself, and 0 with them.
 """
 
 from typing import NamedTuple
@@ -25,11 +25,11 @@ class Ends(NamedTuple):
 def leading(best_guess: Floats | float, low: Floats | float, high: Floats | float) -> Ends:
     """The interval of the leading number, from that of the unbiased one.
 
-    >>> low, high = leading(np.array([1.0, 5.0, -2.0]), np.array([3.0, -4.0, -9.0]), np.array([16.0, 7.0, 4.0]))
+    >>> low, high = leading(np.array([1.0, 5.0, -9.0]), np.array([3.0, -4.0, -13.0]), np.array([16.0, 7.0, -5.0]))
     >>> low.tolist(), high.tolist()
-    ([1.0, 0.0, -2.0], [16.0, 7.0, 4.0])
+    ([1.0, 0.0, -9.0], [16.0, 7.0, 0.0])
     """
-    return Ends(np.minimum(np.maximum(low, 0.0), best_guess), np.maximum(high, best_guess))
+    return Ends(np.minimum(np.maximum(low, 0.0), best_guess), np.maximum(np.maximum(high, 0.0), best_guess))
 
 
 def intervals(
