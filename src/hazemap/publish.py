@@ -75,7 +75,7 @@ def release(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     book = Ledger(Path(folder) / "ledger.sqlite")
     ...     made = release(table, person="user", epsilon=1, box="2.2,48.8,2.5,48.9", ledger=book)
-    >>> made.statement.budget, bool(abs(made.total().value - 500) < 200)
+    >>> made.statement.budget, bool(abs(made.total().unbiased - 500) < 200)
     (PureDP(epsilon=Fraction(1, 1)), True)
     """
     spec, rest = ReleaseSpec.of(source, **asked), Money(cap=cap, no_cap=no_cap, go_on=go_on)

@@ -120,7 +120,7 @@ def test_a_table_that_others_replace_while_a_run_is_paid_for_is_read_to_its_end(
     pq.write_table(pq.read_table(visits).slice(0, 7), open_file)
     monkeypatch.setattr(Journal, "ask", replaced)
     made = release(visits, person="person", epsilon=1, ledger=ledger, output=goal)
-    assert abs(made.total().value - 4000) < 8 * made.total().stddev and prices(ledger) == [1]
+    assert abs(made.total().unbiased - 4000) < 8 * made.total().stddev and prices(ledger) == [1]
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_a_run_that_dies_between_two_answers_ends_at_no_further_price(
         return
     made = recover(1, ledger=ledger)
     assert prices(ledger) == [1]
-    assert abs(made.total().value - 4000) < 8 * made.total().stddev
+    assert abs(made.total().unbiased - 4000) < 8 * made.total().stddev
     assert Release.open(goal).replay(Curator(None).prices(PureDP(1))).total() == made.total()
 
 
@@ -215,7 +215,7 @@ def test_a_table_that_was_changed_since_is_refused_unless_somebody_vouches_for_i
     os.utime(visits, (0, 0))
     with pytest.raises(FileError, match=r"is gone or was changed since.*--same-table"):
         recover(1, ledger=ledger)
-    assert recover(1, ledger=ledger, same_table=True).total().value > 3000
+    assert recover(1, ledger=ledger, same_table=True).total().unbiased > 3000
 
 
 def test_a_table_in_memory_is_handed_over_again(points, ledger, goal, monkeypatch):
@@ -226,7 +226,7 @@ def test_a_table_in_memory_is_handed_over_again(points, ledger, goal, monkeypatc
     with pytest.raises(InputError, match="its table was handed over in Python"):
         hazemap.recover(1, ledger=ledger)
     made = hazemap.recover(1, ledger=ledger, source=table)
-    assert abs(made.total().value - 4000) < 8 * made.total().stddev
+    assert abs(made.total().unbiased - 4000) < 8 * made.total().stddev
 
 
 def test_a_file_that_came_in_between_is_not_lost(visits, ledger, goal, monkeypatch, tmp_path):

@@ -70,7 +70,7 @@ def test_each_period_is_released_once_with_its_own_rows_and_running_again_does_n
     assert len(book.history()) == 3 and str(again.left) == "ε = 97"
     for month in (1, 2, 3):
         made = Release.open(tmp_path / "maps" / f"2025-{month:02}.parquet")
-        assert abs(made.total().value - 500 * month) < 200  # of 16 cells at ε = 1, 45 standard errors
+        assert abs(made.total().unbiased - 500 * month) < 200  # of 16 cells at ε = 1, 45 standard errors
         assert made.statement.dataset == "city"
     assert not list(folder_of(book).glob("*"))
 

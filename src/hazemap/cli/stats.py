@@ -11,6 +11,7 @@ from hazemap.cli.reading_notes import notes_where_it_stops, reading_notes, where
 from hazemap.cli.shared_options import AsJson, LedgerPlace, Memory, ledger_at
 from hazemap.cli.spec_options import Schema, SpecFile, WrittenSpec, options, print_schema, specified, written
 from hazemap.errors import InputError
+from hazemap.number_text import noun
 from hazemap.specs.spec_fields import SCHEMAS, STATISTICS
 
 if TYPE_CHECKING:
@@ -111,13 +112,13 @@ def why_nothing(made: "Statistics", order: "StatisticsSpec") -> str:
     import numpy as np
 
     few = (
-        f"too few people to say anything: a cell needs about {made.measurements.threshold:,.0f} {made.counted} in "
+        f"too few people to say anything: a cell needs about {made.measurements.threshold:,.0f} {noun(made.counted)} in "
         "a slot; ask for coarser cells, fewer slots, a lower --max-cells-per-person or a larger budget"
     )
     people, _, margin = made.measurements.numbers(np.arange(made.measurements.tree.places)[None, :])
     if people.item() > margin:
         return few
-    return f"{few}. The noise hides whether there are any {made.counted} at all: {where_nobody_is(order)}"
+    return f"{few}. The noise hides whether there are any {noun(made.counted)} at all: {where_nobody_is(order)}"
 
 
 def _whose(made: "Statistics") -> list[str]:

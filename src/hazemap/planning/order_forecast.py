@@ -6,6 +6,7 @@ from hazemap.algorithms.first_look import FEW_PLACES
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import reach
 from hazemap.planning.statistics_plan import planned
+from hazemap.privacy.estimand import Estimand
 from hazemap.privacy.mechanisms import noise_for
 from hazemap.specs.parsing import values_only
 from hazemap.specs.release_spec import ReleaseSpec
@@ -41,7 +42,7 @@ class OrderForecast:
     def _of_map(cls, spec: ReleaseSpec, people: int | None) -> "OrderForecast":
         noise = noise_for(spec.budget, spec.bounding.sensitivity)
         margin = float(reach(0.95, noise.kurtosis)) * noise.stddev / spec.bounding.unit
-        counted = spec.bounding.counted
+        counted = Estimand.of(spec.bounding).noun
         sentence = f"a cell with {margin / SURE:,.0f} {counted} or more can be known to ± 20 % at best"
         given = None if people is None else people * spec.bounding.sensitivity.l1 / spec.bounding.unit
         if given is None or given >= margin:

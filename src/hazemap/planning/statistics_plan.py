@@ -16,7 +16,7 @@ from hazemap.cells import Leaves
 from hazemap.encoders import Values
 from hazemap.estimate.value_estimates import Measurements
 from hazemap.privacy.budget import Budget
-from hazemap.privacy.estimand import estimand
+from hazemap.privacy.estimand import Estimand
 from hazemap.privacy.mechanisms import noise_for
 from hazemap.specs.quantile_bins import number_of_cells
 from hazemap.specs.spec_fields import StatisticsOptions, takes
@@ -94,7 +94,7 @@ def planned(spec: StatisticsSpec) -> StatsPlan:
     width = 1.0 if spec.finding.bounds else method.value_encoding.width
     reaches = tuple(_reach(method, each, money.part(share), places or UNKNOWN, width) for each in caps)
     known = None if spec.finding.bounds else (method.value_encoding.low, method.value_encoding.high)
-    return StatsPlan(money, number, many, places, share, known, select, estimand(method.bounding), cap, reaches)
+    return StatsPlan(money, number, many, places, share, known, select, Estimand.of(method.bounding).noun, cap, reaches)
 
 
 def left_for_values(method: CellStatistics | TwoStageStatistics | PrivateBoxStatistics) -> Fraction:

@@ -12,6 +12,7 @@ from tests.releases.test_timed_release import released as released_with_time
 
 import hazemap
 from hazemap.errors import InputError
+from hazemap.estimate.leading_intervals import leading
 from hazemap.releases import MarkedRelease, Statistics, TimedRelease
 from hazemap.releases.page import page_file, slots_payload, values_payload
 from hazemap.releases.page.cell_places import painted
@@ -95,7 +96,8 @@ def test_a_page_is_told_the_histogram_of_each_place(statistics):  # noqa: F811
     for slot in range(slots):
         found = statistics.histogram(name, str(slot))
         assert people[slot, 3] == pytest.approx(found.people, rel=1e-6)
-        assert found.people + told["margin"] == pytest.approx(found.interval()[1])
+        ends = leading(found.people, found.people - told["margin"], found.people + told["margin"])
+        assert [list(each) for each in ends] == [pytest.approx(each) for each in found.interval()], "as the page has it"
     assert told["edges"] == found.edges.tolist()
 
 

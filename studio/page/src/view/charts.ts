@@ -1,5 +1,6 @@
 /** Small charts of a cell: a number over all slots, and how a value is distributed. */
 
+import { leading } from "../asking/confidence_margins.js";
 import { evenTicks } from "../map/colours.js";
 
 const WIDE = 300, HIGH = 130, LEFT = 38, BELOW = 20, ABOVE = 6, RIGHT = 6;
@@ -44,7 +45,8 @@ export function histogramChart(label: string, edges: readonly number[], people: 
   all.forEach((number, i) => {
     const [left, right, top, foot] = [x(edges[i]!), x(edges[i + 1]!), chart.y(Math.max(number, 0)), chart.y(Math.min(number, 0))];
     chart.put("rect", { class: "band", x: left + 0.5, y: top, width: Math.max(right - left - 1, 0.5), height: Math.max(foot - top, 0.5) });
-    chart.put("line", { class: "whisker", x1: (left + right) / 2, x2: (left + right) / 2, y1: chart.y(number - margin), y2: chart.y(number + margin) });
+    const { low, high } = leading(number, number - margin, number + margin);
+    chart.put("line", { class: "whisker", x1: (left + right) / 2, x2: (left + right) / 2, y1: chart.y(low), y2: chart.y(high) });
   });
   chart.put("line", { class: "axis", x1: LEFT, x2: WIDE - RIGHT, y1: chart.y(0), y2: chart.y(0) });
   const ticks = evenTicks({ low: first, high: last }, 6);
