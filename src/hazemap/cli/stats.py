@@ -112,8 +112,8 @@ def why_nothing(made: "Statistics", order: "StatisticsSpec") -> str:
     import numpy as np
 
     few = (
-        f"too few people to say anything: a cell needs about {made.measurements.threshold:,.0f} {noun(made.counted)} in "
-        "a slot; ask for coarser cells, fewer slots, a lower --max-cells-per-person or a larger budget"
+        f"too few people to say anything: a cell needs about {made.measurements.threshold:,.0f} {noun(made.counted)} "
+        "in a slot; ask for coarser cells, fewer slots, a lower --max-cells-per-person or a larger budget"
     )
     people, _, margin = made.measurements.numbers(np.arange(made.measurements.tree.places)[None, :])
     if people.item() > margin:
