@@ -11,7 +11,7 @@ from hazemap.algorithms.item_counts import counted_items, frequent_bins
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import reach
 from hazemap.estimate.leading_intervals import margins
-from hazemap.estimate.report_intervals import asymmetry_margin, report_intervals
+from hazemap.estimate.report_intervals import _SumOfReports, asymmetry_margin, report_intervals
 from hazemap.noisy_queries import Answer
 from hazemap.privacy.local_randomisers import Asymmetric, Symmetric, UnaryEncoding
 from hazemap.privacy.random_stream import Stream
@@ -133,3 +133,17 @@ def test_what_are_no_reports_is_refused():
             report_intervals(chances, people, np.zeros(1), 0.95)
     with pytest.raises(InputError, match="confidence"):
         report_intervals((0.5, 0.1), 10, np.zeros(1), 1.0)
+
+
+@pytest.mark.parametrize("level", [0.001, 0.025, 0.9])
+def test_quantiles_of_large_sums_follow_the_cumulants_of_their_law(level):
+    """To a twentieth of a report, where holders and others vary by different laws."""
+    people, holders, p, q = 3_000, 700, 0.7, 0.02
+    law = np.convolve(
+        binom.pmf(np.arange(holders + 1), holders, p), binom.pmf(np.arange(people - holders + 1), people - holders, q)
+    )
+    variance = holders * p * (1 - p) + (people - holders) * q * (1 - q)
+    below = np.cumsum(law) - law / 2
+    truth = float(np.interp(level, below, np.arange(people + 1)))
+    found = _SumOfReports(p, q, people)._quantile(np.array([holders]), np.array([variance]), level)
+    assert found == pytest.approx(truth, abs=0.05)

@@ -65,3 +65,12 @@ def test_nobody_is_known_to_be_there():
     assert np.isnan(nobody.values).all()
     low, high = nobody.interval()
     assert low.tolist() == [0, 0] and high.tolist() == [1, 1]
+
+
+def test_people_who_are_a_sample_make_noise_less_peaked():
+    """Kurtosis of noise, in the variance of noise and of a sample of 40 people."""
+    p, found = np.array([0.3]), Shares(np.array([12.0]), np.array([28.0]), (2.0, 1.0), (3.0, 1.5))
+    parts = [(0.7 * 2) ** 2, (0.3 * 1) ** 2]
+    for sampled, more in ((False, 0.0), (True, 40 * 0.3 * 0.7)):
+        kurtosis = (3 * parts[0] ** 2 + 1.5 * parts[1] ** 2) / (sum(parts) + more) ** 2
+        assert found._kurtosis(p, np.array([40.0]), sampled) == pytest.approx(kurtosis)

@@ -17,7 +17,7 @@ from tests.cpu_time import within
 from tests.privacy.polya_law import fit, laplace_law, polya_law
 
 from hazemap.errors import InputError
-from hazemap.privacy.distributed_noise import DistributedNoise
+from hazemap.privacy.distributed_noise import DistributedNoise, _bits
 from hazemap.privacy.mechanisms import DiscreteLaplace
 from hazemap.privacy.random_stream import Stream
 
@@ -229,3 +229,12 @@ def test_more_sums_than_any_modulus_is_enough_for_are_refused_soon(size):
     """Bounds are rounded up to 2^-104 or more, so for 2^63 sums no modulus was found, and the search had no end."""
     with within(1), pytest.raises(InputError, match="do not fit 62 bits"):
         DistributedNoise(Fraction(999, 1000), 500).bits(1_000, 1, size)
+
+
+def test_a_modulus_has_62_bits_and_no_more():
+    one = Fraction(1)
+    assert _bits(one, one, 2**60 - 1, 1) == 62 == _bits(one, one, 2**61 - 2**59, 1)
+    with pytest.raises(InputError, match="fewer people together"):
+        _bits(one, one, 2**61, 1)
+    with pytest.raises(InputError, match="1 sums with noise"):
+        _bits(one, one, 2**61 - 1, 1)

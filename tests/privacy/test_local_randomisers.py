@@ -163,3 +163,10 @@ def test_what_is_no_randomiser_is_refused():
             UnaryEncoding(keep, turn_on)
     with pytest.raises(InputError, match="denominators"):
         UnaryEncoding(half, Fraction(1, 1 << 63))
+
+
+@pytest.mark.parametrize("epsilon", [20, 45, 70, 150])
+def test_what_removing_somebody_tells_is_known_at_a_large_epsilon_too(epsilon):
+    """ln((e^ε + 1)/2) is below ε − ln 2 + e^−ε: enough digits are taken for it."""
+    found = float(Asymmetric(Fraction(epsilon)).removal)
+    assert epsilon - log(2) <= found <= epsilon - log(2) + exp(-epsilon) + 1e-9

@@ -19,7 +19,7 @@ from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.amplification.certified_bounds import exp_bounds
 from hazemap.privacy.amplification.exact_sum import exact_sum
 from hazemap.privacy.amplification.neighbours import Neighbours, SumRound, losses
-from hazemap.privacy.amplification.sum_of_reports import coordinate_losses, cover
+from hazemap.privacy.amplification.sum_of_reports import all_pairs, coordinate_losses, cover
 
 MICRO = Fraction(1, 10**6)
 LAWS = [
@@ -213,3 +213,14 @@ def test_masses_add_up_to_one_but_for_rounding():
 
 def test_laws_of_one_coordinate_are_exact():
     assert coordinate(Fraction(1, 2), Fraction(1, 4), 2, 0, True) == (6, 8, 2)
+
+
+def test_every_number_of_others_who_hold_a_bin_is_looked_at():
+    """0 … n − 1 of them; the outcomes with the person's bit set, and with it not, have all of the mass."""
+    pairs = all_pairs(BitFlipLaw.unary(Fraction(3, 4), Fraction(1, 4)), 6)
+    assert pairs is not None and len(pairs) == 6
+    for holders, (set_, unset, _) in enumerate(pairs):
+        assert np.exp(set_).sum() == pytest.approx(1) == np.exp(unset).sum()
+        mean = holders * 0.75 + (5 - holders) * 0.25
+        assert np.exp(set_) @ np.arange(7) == pytest.approx(mean + 0.75)
+        assert np.exp(unset) @ np.arange(7) == pytest.approx(mean + 0.25)
