@@ -69,7 +69,7 @@ def test_statistics_under_values_only_read_the_same_fingerprint():
     from hazemap.temporal.time_slots import Always
     from hazemap.values.value_encoding import ValueEncoding
 
-    opened.pairs(ObservedCellSlots(Hexagons(WORLD, 0, 5), Always(), ValueEncoding(0.0, 2.0, 1, 0)))
+    opened.pairs(ObservedCellSlots(Hexagons(WORLD, 0, 5), Always(), ValueEncoding(0.0, 2.0)))
     assert opened.fingerprint == taken(table)
 
 
