@@ -196,8 +196,8 @@ def asked(kept: Kept, rule: str, epsilon: str, seed: str, regions: int) -> list[
         true = kept.inside(shape)
         alone = 1.96 * told.noise_stddev
         numbers = (
-            *(told.low <= true <= told.high, true < told.low, true - told.value),
-            *(told.high - told.low, 2 * alone, told.cut / max(told.best, told.cut, 1e-9)),
+            *(told.low <= true <= told.high, true < told.low, true - told.unbiased),
+            *(told.high - told.low, 2 * alone, told.cut / max(told.best_guess, told.cut, 1e-9)),
             *(anywhere, ((parts > 0) & (parts < 1)).sum(), (parts == 1).sum()),
         )
         found.append([float(f"{float(number):.4g}") for number in numbers])

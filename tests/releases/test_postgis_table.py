@@ -51,7 +51,7 @@ def answers(url, question):
 @pytest.mark.slow
 def test_the_table_has_every_cell_its_outline_and_the_statement(base, any_release):
     quoted = '"cells""; drop table x"'
-    name, rows = write_table(any_release, f"{base}&table={quoted}", replace=True)
+    [(name, rows)] = write_table(any_release, f"{base}&table={quoted}", replace=True)
     frame = any_release.to_geodataframe()
     assert (name, rows) == (quoted, len(frame))
     [(count, people, area, srid)] = answers(

@@ -264,7 +264,7 @@ def test_the_command_line_releases_asks_and_draws_a_plane(made, tmp_path, monkey
     assert main([*order, "-o", "m.parquet", "--method", "flat:4", "--json"]) == 0
     capsys.readouterr()
     assert main(["ask", "m.parquet", "--box=0,0,500,500", "--json"]) == 0
-    assert 2_000 < json.loads(capsys.readouterr().out)["value"] < 4_000
+    assert 2_000 < json.loads(capsys.readouterr().out)["best_guess"] < 4_000
     assert main(["ask", "m.parquet", "--top", "2", "--json"]) == 0
     assert {"x", "y", "per_px2"} <= set(json.loads(capsys.readouterr().out)["top"][0])
     assert main(["show", "m.parquet", "--box=0,0,500,500", "-o", "m.png"]) == 0
