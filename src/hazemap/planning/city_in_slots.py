@@ -69,7 +69,7 @@ class CityInSlots:
         return sum(self._wrong(made, slot) for slot in range(len(self.density)))
 
     def _wrong(self, made: SlotMaps, slot: int) -> float:
-        shown = made.finer([slot])
+        shown = made.during([slot])
         at = shown.cells.locate(self.city.base_in(shown.cells.tree))
         guess = np.maximum(shown.values, 0)[at] / np.bincount(at, minlength=shown.cells.size)[at]
         people = float(self.density[slot].sum())
