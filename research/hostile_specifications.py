@@ -142,6 +142,16 @@ def tried(verb: str, order: Order, source: Any, folder: Path) -> tuple[str, str]
     return "released", told
 
 
+def gone_on(order: Order, source: Any, book: hazemap.Ledger) -> str:
+    """What is wrong with what a run that stopped after its look becomes where the rest is paid all the same."""
+    charge, memory = book.history()[-1].charge.id, {} if isinstance(source, Path) else {"source": source}
+    try:
+        with strict():
+            return wrong(hazemap.recover(charge, ledger=book, go_on=True, **memory), order, book)
+    except Exception as error:
+        return f"going on: {where(error)}"
+
+
 def where(error: BaseException) -> str:
     """An error, and the last lines of code that it came through."""
     steps = [f"{Path(step.filename).name}:{step.lineno}" for step in traceback.extract_tb(error.__traceback__)]
@@ -175,7 +185,8 @@ def _numbers(made: Any, order: Order) -> tuple[dict[str, Any], float]:
     """Everything that a release tells, and how many people its noise may hide."""
     if not isinstance(made, hazemap.Statistics):
         total = made.total()
-        told = {"cells": made.map.values, "total": [total.value, total.low, total.high, total.stddev]}
+        ends = [total.best_guess, total.unbiased, total.low, total.high, total.stddev]
+        told = {"cells": made.map.values, "total": ends}
         return told, total.stddev / made.statement.bounding.unit
     told = {}
     for name in ("mean", "variance") if order.get("variance") else ("mean",):
