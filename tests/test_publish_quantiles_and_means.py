@@ -34,6 +34,7 @@ def test_a_median_lies_in_its_interval_where_everyone_has_one_value(model, tmp_p
         assert each.low <= 65 <= each.high and each.low <= each.value <= each.high
         assert each.high - each.low >= width / 2
         assert each.population.endswith(f", in bins {width:.6g} wide")
+    assert values_payload(release)["bin_width"] == width
     assert any(
         "bins of quantiles: " in line and f"the finest {width!r} wide" in line for line in release.statement.public
     )
