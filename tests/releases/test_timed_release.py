@@ -237,3 +237,17 @@ def test_a_gis_draws_every_slot_in_one_scale(made):
     assert [style.name for style in slots] == [f"density {slot}" for slot in made.slots]
     assert {rule.conditions[0].text for rule in slots[0].rules} == {made.slots[0]}
     assert len({tuple(rule.label for rule in style.rules) for style in slots}) == 1
+
+
+def test_detail_that_is_borrowed_from_the_total_is_asked_for_and_said_and_hatched(made):
+    """By default a slot is painted in the cells that it was counted in, and its picture has the numbers of answers."""
+    plain, borrowing = made.during(0), made.borrowing(0)
+    assert plain.shown is plain.map and plain.borrowed is None
+    assert borrowing.total() == plain.total() and borrowing.count(WEST) == plain.count(WEST)
+    assert borrowing.borrowed.cells.size > made.maps.cells.size
+    pictures = [each.plot(width=5, base=False) for each in (plain, borrowing)]
+    hatched = [each.findobj(lambda one: one.get_gid() == "hatched") for each in pictures]
+    notes = [each.findobj(lambda one: one.get_gid() == "note")[0].get_label() for each in pictures]
+    assert hatched[0] == [] and len(hatched[1]) == 1 and ["borrowed" in each for each in notes] == [False, True]
+    assert len(hatched[1][0].get_paths()) == borrowing.maybe_empty.sum() == (borrowing.intervals().low <= 0).sum()
+    assert pictures[0]._repr_png_().startswith(b"\x89PNG"), "a fresh notebook shows it"

@@ -133,7 +133,8 @@ def test_a_page_of_statistics_shows_each_of_them_over_time(tmp_path):
     assert found["layers"] == ["mean", "guess", "variance", "q0.1", "q0.5", "certainty", "people"]
     assert found["facts"]["hover mean"].startswith("Mean of speed: ")
     assert found["facts"]["hover q0.5"].startswith("Median of speed: ")
-    assert "people here" in found["facts"]["hover people"].split("\n")[0]
+    said = found["facts"]["hover people"].split("\n")[0]
+    assert said.startswith("Here: ") and "people counted, at most 8 places each" in said
 
 
 @pytest.mark.slow
