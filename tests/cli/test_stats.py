@@ -121,7 +121,7 @@ def test_regions_points_and_all_cells_are_asked_for(made, hazemap, tmp_path):
 def test_statistics_are_exported(suffix, made, hazemap, tmp_path):
     assert hazemap("export", "speed.parquet", "-o", f"out.{suffix}").out.splitlines()[0] == f"out.{suffix}"
     assert (tmp_path / "out.qml").exists() == (suffix != "gpkg")
-    frame = pd.read_csv(tmp_path / "out.csv") if suffix == "csv" else gpd.read_file(tmp_path / f"out.{suffix}")
+    frame = pd.read_csv(tmp_path / "out.csv") if suffix == "csv" else gpd.read_file(tmp_path / f"out.{suffix}", layer=0)
     table = Statistics.open(tmp_path / "speed.parquet").to_dataframe()
     assert set(table) <= set(frame) and len(frame) == len(table)
     assert np.allclose(sorted(frame.people), sorted(table.people))

@@ -571,7 +571,12 @@ def test_what_could_not_be_opened_again_is_refused_before_the_charge(visits, led
         def rounds(self, prices):
             return Adaptive(self.tree, self.bounding).rounds(prices)
 
+        @property
+        def disclosure(self):
+            return counted()
+
     from hazemap import Adaptive, AtMostRows, Box, Quadtree
+    from hazemap.algorithm_disclosure import counted
 
     made = Stranger(Quadtree.around(Box.parse(BOX), 8), AtMostRows(1))
     spec = ReleaseSpec(TableSpec(str(visits), "person"), PureDP(1), output=str(goal), known=made)

@@ -160,6 +160,7 @@ def test_few_bytes_that_say_many_pixels_are_not_read(release, path, monkeypatch)
         Release.open(path)
 
 
+@pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
 def test_cells_that_are_alike_and_take_no_bytes_are_not_read(release, path, monkeypatch):
     release.save(path)
     size = {"count": 3, "height": 1024, "width": 1024, "dtype": "float64", "compress": "DEFLATE", "tiled": True}

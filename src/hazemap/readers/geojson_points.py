@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
+from weakref import finalize
 
 from hazemap.engines.table_source import FED, Geometry, SourcePart, TableSource, named_numbers
 from hazemap.errors import FileError, TableError
@@ -179,7 +180,8 @@ class _Text:
 
     def __init__(self, file: str) -> None:
         self._name = file
-        self._file = open(file, encoding="utf-8-sig", errors="surrogateescape")  # noqa: PTH123, SIM115 - closed when it is forgotten
+        self._file = open(file, encoding="utf-8-sig", errors="surrogateescape")  # noqa: PTH123, SIM115 - closed below
+        finalize(self, self._file.close)  # when it is forgotten
         self._held, self._at = "", 0
 
     def damaged(self) -> FileError:
