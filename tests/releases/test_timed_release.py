@@ -193,8 +193,8 @@ def test_exports_carry_slots_and_the_total_apart_so_that_a_sum_counts_everybody_
         import geopandas
 
         found = geopandas.read_file(path, layer=0)
-        assert set(found["slot"]) == set(made.slots) and "slot" not in geopandas.read_file(total)
-        assert found["best_guess"].sum() == pytest.approx(geopandas.read_file(total)["best_guess"].sum())
+        assert set(found["slot"]) == set(made.slots) and "slot" not in geopandas.read_file(total, layer=0)
+        assert found["best_guess"].sum() == pytest.approx(geopandas.read_file(total, layer=0)["best_guess"].sum())
 
 
 def test_it_says_what_it_is(made):
