@@ -10,7 +10,7 @@ from hazemap.cellmap import Reading
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.estimate import consistent, nonnegative, roughness
 from hazemap.estimate.empirical_bayes import likely
-from hazemap.estimate.empirical_bayes_kernels import SCALES, START, WIDTHS, _components, posterior
+from hazemap.estimate.empirical_bayes_kernels import SCALES, START, WIDTHS, _components, _root, posterior
 from hazemap.estimate.tree_least_squares import Measurement
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
@@ -167,3 +167,8 @@ def test_the_prior_learns_from_the_other_numbers():
     of_nobody, _ = posterior(empty, m, s, START, SCALES, WIDTHS)
     assert np.abs(as_predicted - 10).mean() < 1
     assert of_nobody.mean() < 0.5
+
+
+def test_a_number_far_below_0_beside_next_to_no_noise_is_nothing():
+    """Its mean and what the cut at 0 adds to it cancel, and nothing is divided by."""
+    assert 0 <= _root(-1e8, 1e-9) < 1e-6

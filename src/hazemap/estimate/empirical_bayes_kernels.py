@@ -48,7 +48,7 @@ def _root(mean: float, stddev: float) -> float:
     """The mean of √x for a normal x of this mean and deviation on x ≥ 0, to second order; 0.87 √mean at least."""
     t = mean / stddev
     _, hazard = _tail(t)
-    inside = max(mean + stddev * hazard, 1e-300)
+    inside = max(mean + stddev * hazard, 1e-150)  # its square is divided by
     variance = stddev * stddev * max(1 - hazard * (t + hazard), 1e-3)
     return sqrt(inside * max(0.75, 1 - variance / (4 * inside * inside)))
 
