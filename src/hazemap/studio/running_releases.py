@@ -132,14 +132,14 @@ class RunningReleases:
     def _worked(self, run: Run, work: Callable[[Progress], dict[str, Any]]) -> None:
         def tell(what: str, part: float | None) -> None:
             if run.stopping:
-                raise refused(Stopped, "runStopped")
+                raise refused(RunCancelled, "runStopped")
             run.doing, run.part = what, part
 
         _warned.set(run.warnings)
         try:
             run.facts = work(tell)
             run.state = "done"
-        except Stopped as error:
+        except RunCancelled as error:
             run.paid |= error.__cause__ is not None  # a run that has paid says so in an error of its own
             run.error, run.state = told_of(error), "stopped"
         except HazemapError as error:
@@ -163,8 +163,8 @@ class Busy(InputError):
     """Something else is under way."""
 
 
-class Stopped(HazemapError):
-    """Whoever began it told it to stop."""
+class RunCancelled(HazemapError):
+    """The steward who began the run cancelled it."""
 
 
 class UnknownRun(InputError):
