@@ -23,6 +23,7 @@ EXIT_CODES = (
     ("4", "files of different releases or versions"),
     ("5", "the ledger cannot be used"),
     ("6", "another process runs this schedule"),
+    ("7", "a release stopped after its look"),
     ("130", "interrupted"),
 )
 VARIABLES = (

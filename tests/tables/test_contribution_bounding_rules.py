@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from hazemap.errors import InputError
+from hazemap.privacy.estimand import estimand
 from hazemap.tables.contribution_bounding import (
     LARGEST_TOTAL,
     AtMostCells,
@@ -18,21 +19,21 @@ from hazemap.tables.contribution_bounding import (
 
 RULES = [
     (AtMostRows(), 1, 1, "people", "one row a person"),
-    (AtMostRows(2), 2, 1, "rows", "at most 2 rows a person"),
-    (AtMostRows(7), 7, 1, "rows", "at most 7 rows a person"),
-    (AtMostCells(1), 1, 1, "visits", "at most 1 cells a person"),
-    (AtMostCells(5), 5, 1, "visits", "at most 5 cells a person"),
+    (AtMostRows(2), 2, 1, "rows counted, at most 2 each", "at most 2 rows a person"),
+    (AtMostRows(7), 7, 1, "rows counted, at most 7 each", "at most 7 rows a person"),
+    (AtMostCells(1), 1, 1, "visits counted, at most 1 place each", "at most 1 cells a person"),
+    (AtMostCells(5), 5, 1, "visits counted, at most 5 places each", "at most 5 cells a person"),
     (OneVote(), 1024, 1024, "people", "one vote a person, shared out over their rows"),
     (OneVote(1), 1, 1, "people", "one vote a person, shared out over their rows"),
     (OneVote(1 << 16), 1 << 16, 1 << 16, "people", "one vote a person, shared out over their rows"),
     (RowIsPerson(), 1, 1, "rows", "each row is a person of its own"),
     (OwnMeans(1, 1, 1), 1, 1, "people", "one cell and slot a person, in each the mean of theirs with weight 1"),
     (
-        *(OwnMeans(3, 5, 7), 3 * 5 * 7, 7, "records"),
+        *(OwnMeans(3, 5, 7), 3 * 5 * 7, 7, "records counted, at most 5 each in each of 3 places"),
         "at most 3 cells and slots a person, in each the mean of theirs with weight at most 5 records",
     ),
     (
-        *(OwnMeans(2, 2), 4 << 20, 1 << 20, "records"),
+        *(OwnMeans(2, 2), 4 << 20, 1 << 20, "records counted, at most 2 each in each of 2 places"),
         "at most 2 cells and slots a person, in each the mean of theirs with weight at most 2 records",
     ),
 ]
@@ -41,7 +42,7 @@ RULES = [
 @pytest.mark.parametrize(("rule", "l1", "unit", "counted", "words"), RULES, ids=lambda each: repr(each)[:40])
 def test_a_rule_states_its_norms_its_unit_and_what_it_counts(rule, l1, unit, counted, words):
     assert rule.sensitivity == Sensitivity(l1, l1 * l1), "all of it may lie in one cell"
-    assert (rule.unit, rule.counted, str(rule)) == (unit, counted, words)
+    assert (rule.unit, estimand(rule), str(rule)) == (unit, counted, words)
     assert rule.outside is Outside.DROP
 
 

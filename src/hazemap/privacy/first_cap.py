@@ -22,10 +22,8 @@ from hazemap.privacy.privacy_unit import FULL, VALUES_ONLY, Model
 class FirstCap:
     """The cap of a page that has none: `said` by its steward, or the usual one, which only a first charge sets.
 
-    >>> FirstCap.usual(PureDP(1))
-    FirstCap(budget=PureDP(epsilon=Fraction(3, 1)), said=False)
-    >>> str(FirstCap.usual(PureDP(20)).budget)
-    'ε = 20'
+    >>> FirstCap.of(PureDP(1), 2, no_cap=False)
+    FirstCap(budget=PureDP(epsilon=Fraction(2, 1)), said=True)
     """
 
     budget: Budget

@@ -31,8 +31,9 @@ def seconds_of_texts(
 ) -> NDArray[np.float64]:
     """Seconds since 1970 of each text `letters[ends[i]:ends[i + 1]]`; NaN for what is no time. O(bytes).
 
-    >>> seconds_of_texts(np.frombuffer(b"19700101T000001Z1970-01-02BST", np.uint8), np.array([0, 16, 26, 29], np.int32))
-    array([1.e+00, 8.64e+04,      nan])
+    >>> letters, ends = np.frombuffer(b"19700101T000001Z1970-01-02BST", np.uint8), np.array([0, 16, 26, 29], np.int32)
+    >>> seconds_of_texts(letters, ends).tolist()
+    [1.0, 86400.0, nan]
     """
     found = np.empty(len(ends) - 1, dtype=np.float64)
     _seconds(letters, ends, UNITS[unit], found)
