@@ -16,6 +16,7 @@ Nothing fails in the system here, so whatever fails has to fail before the charg
 
 import argparse
 import random
+import resource
 import signal
 import tempfile
 import traceback
@@ -45,6 +46,9 @@ from research.hostile_orders import Order, specification, table
 
 HANGS = 120
 """Seconds of a processor after which a run hangs: the slowest that are asked for take some 15."""
+
+ROOM = 8 << 30
+"""Bytes of addresses: a walk that takes more ends with a `MemoryError`, and not with the machine."""
 
 MOST_ASKED = 1 << 22
 """Walks end at a question about more numbers than this; it would take too long."""
@@ -285,6 +289,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="begin with this one")
     options = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_AS, (ROOM, resource.getrlimit(resource.RLIMIT_AS)[1]))
     start = process_time()
     found = fuzzed(options.number, options.seed, options.first, say=True)
     outcomes = ", ".join(f"{number:,} {what}" for what, number in sorted(found.outcomes.items()))
