@@ -19,6 +19,7 @@ from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.ledger_account import LedgerAccount
 from hazemap.privacy.random_stream import Stream
 from hazemap.releases import Release
+from hazemap.trust.curator import Curator
 
 BERLIN, SWAPPED = "13.2,52.4,13.6,52.6", "52.4,13.2,52.6,13.6"
 
@@ -162,6 +163,25 @@ def test_a_run_killed_between_its_charges_pays_the_rest_once(when, what, visits,
     assert [each.charge.price for each in ledger.history()] == [PureDP("0.1"), PureDP("0.9")]
     made = Release.open(tmp_path / "map.parquet")
     assert made.statement.paid.value == 1 and ledger.history()[0].statement == made.statement
+
+
+@pytest.mark.parametrize("go_on", [False, True])
+def test_a_run_killed_in_its_look_decides_when_it_is_taken_up(go_on, visits, ledger, tmp_path, monkeypatch):
+    def dies(*_):
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Curator, "answer", dies)
+        with pytest.raises(Killed):
+            publish(visits, ledger, tmp_path, box=SWAPPED)
+    if go_on:
+        recover(1, ledger=ledger, go_on=True)
+        assert Release.open(tmp_path / "map.parquet").statement.budget == PureDP(1)
+    else:
+        with pytest.raises(Stopped):
+            recover(1, ledger=ledger)
+    rest = [PureDP("0.9")] if go_on else []
+    assert [each.charge.price for each in ledger.history()] == [PureDP("0.1"), PureDP("0.005"), *rest]
 
 
 def test_the_command_says_what_a_stop_cost_and_how_to_go_on(visits, ledger, tmp_path, capsys):

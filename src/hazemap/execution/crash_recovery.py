@@ -124,8 +124,8 @@ def recover(
     other. A file that was changed since is refused, unless `same_table` says that its rows are the same. The file goes
     to `output`, or where the run would have put it; with `overwrite` it may replace one.
 
-    A run that was cut off in its look pays the rest when it goes on. One that stopped after its look stays so
-    (`Stopped`), unless it is to `go_on`.
+    A run that was cut off in its look ends that, and decides as it would have: it pays the rest, or stops. One that
+    stopped after its look stays so (`Stopped`), unless it is to `go_on`.
 
     A question that was being answered when the process died is paid again, on the same page of the ledger, and for the
     same period of a schedule; `occasion` has a schedule's allowance of today instead of that of then.
@@ -175,7 +175,8 @@ def recover(
             if session.looked:
                 weigh(session, account, publication, journal, go_on or rest)
             if session.question is not None or session.looked:
-                _go_on(publication, journal, session, account, record, source, same_table, memory_limit, say)
+                on = go_on or rest
+                _go_on(publication, journal, session, account, record, source, same_table, memory_limit, say, on)
                 if goal is not None:
                     free_place(goal, spec)  # another program may have written it since, without the lock
             made = publication.made(ended(session), journal.total)
@@ -238,8 +239,9 @@ def _go_on(
     same_table: bool,
     memory_limit: int | None,
     say: Progress,
+    go_on: bool,
 ) -> None:
-    """Ask what was not answered, of the same table under the same sampling key."""
+    """Ask what was not answered, of the same table under the same sampling key; decide after the look, if it is new."""
     spec, charge = publication.spec, record.charge.id
     cut = f"charge {charge} was cut off after {journal.answered} answers"
     if spec.table.source is None and source is None:
@@ -262,7 +264,7 @@ def _go_on(
         again = _paid_again(account, journal, session, charge)
         journal.paid(again)
         journal.asks_again(again.id)
-    converse(session, trust, account, publication, journal, say, go_on=True)
+    converse(session, trust, account, publication, journal, say, go_on)
 
 
 def _see_the_same(source: str, known: str, cut: str) -> None:
