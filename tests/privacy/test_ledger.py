@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from hazemap.errors import CapExceeded, InputError, LedgerError
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PrivacyAmount, PureDP
 from hazemap.privacy.ledger import Ledger
-from hazemap.privacy.privacy_unit import Unit
+from hazemap.privacy.ledger_records import Occasion
+from hazemap.privacy.ledger_schedules import left_in
+from hazemap.privacy.privacy_unit import Model, Unit
 from hazemap.privacy.statement import A_PERSON, Statement
 from hazemap.tables.contribution_bounding import AtMostRows
 
@@ -244,6 +246,37 @@ def test_an_account_pays_in_two_parts_that_make_up_the_whole(ledger: Ledger, bud
         ledger.released(1, statement(budget=parts[1]), None)
     ledger.released(1, statement(budget=budget), "map.parquet", again=account.later)
     assert [(each.released, each.file) for each in ledger.history()] == [(True, "map.parquet")] * 2
+
+
+@pytest.mark.parametrize("model", ["full", "values-only"])
+def test_two_parts_of_a_pure_epsilon_are_booked_with_the_rho_of_the_whole(ledger: Ledger, model: Model) -> None:
+    """ρ(ε/10) + ρ(9ε/10) is 0.82 ρ(ε), and a rest may spend all but what the look took: of 1/50, the other 49/50."""
+    ledger.cap("nyc", ZCDP("0.5" if model == "full" else 2), model=model)
+    account = ledger.account("nyc", "a map", PEOPLE, "run", whole=PureDP(1))
+    account.charge(PureDP("0.1"))
+    account.charge(PureDP("0.9"))
+    page = ledger.status("nyc", model)
+    assert page is not None and page.remaining == PrivacyAmount("ρ", Fraction(0))
+    with pytest.raises(CapExceeded):
+        ledger.charge("nyc", ZCDP("0.001"), "more", PEOPLE)
+
+
+def test_the_rest_of_a_pure_epsilon_needs_room_for_what_the_look_left(ledger: Ledger) -> None:
+    ledger.cap("nyc", ZCDP("0.5"))
+    account = ledger.account("nyc", "a map", PEOPLE, "run", whole=PureDP(1))
+    account.charge(PureDP("0.1"))
+    ledger.charge("nyc", ZCDP("0.05"), "another", PEOPLE)
+    with pytest.raises(CapExceeded, match=r"which costs ρ = 0\.495"):
+        account.charge(PureDP("0.9"))
+    assert spent(ledger) == "ρ = 0.055"
+
+
+def test_a_year_in_rho_counts_the_whole_of_a_pure_epsilon_in_two_parts(ledger: Ledger) -> None:
+    night = Occasion("nightly", "2026-01-01", ZCDP("0.5"))
+    account = ledger.account("nyc", "a map", PEOPLE, "run", night, whole=PureDP(1))
+    account.charge(PureDP("0.1"))
+    account.charge(PureDP("0.9"))
+    assert left_in("2026", ledger.periods("nightly"), night.allowance) == PrivacyAmount("ρ", Fraction(0))
 
 
 def test_a_charge_is_released_with_its_statement_and_file(ledger: Ledger) -> None:

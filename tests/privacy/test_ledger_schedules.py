@@ -162,7 +162,7 @@ def test_a_ledger_that_looks_before_it_writes_pays_twice_and_is_found_out(tmp_pa
 
     def looks_first(self, dataset, price, what, unit, run=None, occasion=None):
         with self.store.reading() as db:
-            real(db, dataset, price, occasion, again=False)
+            real(db, dataset, price, price.rho, occasion, again=False)
         return charge(self, dataset, price, what, unit, run, occasion)
 
     monkeypatch.setattr(module, "check_occasion", lambda *_, **__: None)

@@ -89,6 +89,8 @@ def test_a_release_in_two_charges_is_noted_where_they_make_up_its_price(budget, 
     account.charge(parts[0])
     [first, rest, _] = ann.history()
     assert (first.charge.price, rest.charge.price, rest.run) == (*parts, "run1:rest")
+    [page] = ann.datasets()
+    assert page.spent.value == budget.rho + parts[0].rho  # of the second run the look alone
     for wrong in (budget.part(Fraction(1, 2)), parts[0], PureDP(1)):
         with pytest.raises(LedgerError):
             ann.released(1, statement(wrong), None)

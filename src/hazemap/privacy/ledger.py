@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 
@@ -123,6 +124,7 @@ class Ledger:
         occasion: Occasion | None = None,
         cap: FirstCap | None = None,
         whole: Budget | None = None,
+        rho: Fraction | None = None,
     ) -> Charge:
         """Pay `price` for `what` (one line) of the privacy of `unit`: on the disk when this returns, and for good.
 
@@ -130,23 +132,26 @@ class Ledger:
         on which it counts, and `OtherUnit` where the data set protects others. A data set that the ledger does not
         know is added, with this `cap`, or without one. Warns (`HazemapWarning`) where ids are read otherwise than they
         were. `run` names the journal of the run that pays, `occasion` the period of a schedule: `PeriodPaid` for one
-        that was paid for. A price that is a part of a `whole` is paid only where there is room for all of that.
+        that was paid for. A price that is a part of a `whole` is paid only where there is room for all of that. `rho`
+        is what it is booked with, where that is more than the ρ of the price by itself.
         """
         if not isinstance(unit, Unit):
             raise InputError(f"a charge needs a Unit that says whose privacy it is about, not {unit!r:.80}")
         name, line = _name(dataset), _one_line(what)
-        paid = (_json(unit.to_json()), _json(budget_to_json(price)), str(price.rho))
+        booked_with = price.rho if rho is None else max(rho, price.rho)
+        asked = (price, booked_with) if whole is None else (whole, whole.rho)
+        paid = (_json(unit.to_json()), _json(budget_to_json(price)), str(booked_with))
         warned: list[str] = []
 
         def pay(db: LedgerWrites) -> tuple[int, str, PrivacyAmount]:
             now = _now()
             db.admit(name, unit.model, now)
             caution = check_unit(db, name, unit)
-            if _room(db, name, whole or price, unit.model, cap) and cap:
+            if _room(db, name, *asked, unit.model, cap) and cap:
                 noted = Noted(now, _login(), "with the first charge")
                 db.set_cap(name, unit.model, None, _json(budget_to_json(cap.budget)), str(cap.budget.rho), noted)
             if occasion:
-                check_occasion(db, name, whole or price, occasion, asked_again(run))
+                check_occasion(db, name, *asked, occasion, asked_again(run))
             if caution and not warned:  # before anything is paid: where warnings are errors, nothing is
                 warned.append(caution)
                 warnings.warn(caution, HazemapWarning, stacklevel=4)
@@ -181,9 +186,9 @@ class Ledger:
             db.check_page(name, model)
             if isinstance(unit, Unit):
                 check_unit(db, name, unit)
-            capped = _room(db, name, price, model, cap)
+            capped = _room(db, name, price, price.rho, model, cap)
             if occasion:
-                check_occasion(db, name, price, occasion, again=False)
+                check_occasion(db, name, price, price.rho, occasion, again=False)
             return Foreseen(paid_with(db, name, model, price), cap if capped else None)
 
     def account(
@@ -338,9 +343,9 @@ class Ledger:
         return name
 
 
-def _room(db: LedgerReads, name: str, price: Budget, model: Model, cap: FirstCap | None) -> bool:
+def _room(db: LedgerReads, name: str, price: Budget, rho: Fraction, model: Model, cap: FirstCap | None) -> bool:
     """Raise `CapExceeded` where there is no room for a price; whether the page gets this cap with it."""
-    check_room(db, name, price, model, page := None if cap is None else cap.on(db, name, model))
+    check_room(db, name, price, rho, model, page := None if cap is None else cap.on(db, name, model))
     return page is not None
 
 

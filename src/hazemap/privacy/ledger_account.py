@@ -69,7 +69,10 @@ class LedgerAccount:
             if record.run == run:  # paid just before a crash
                 return replace(record.charge, total=self.ledger.paid_by(record.charge))
         what = f"{self.what}: the rest, after the look (charge {self.receipt})"
-        return self.ledger.charge(self.dataset, price, what, self.unit, run, self.occasion)
+        # A pure ε of two parts is ε-private as a whole, but not ρ-private with the sum of ρ(ε/10) and ρ(9ε/10): the
+        # rest may spend what the look left. So both together are booked with the ρ of the whole.
+        rho = None if self.whole is None else self.whole.rho - self._charges[0].price.rho
+        return self.ledger.charge(self.dataset, price, what, self.unit, run, self.occasion, rho=rho)
 
     def check(self, price: Budget) -> Foreseen:
         """Raise now what a charge would; nothing is paid or promised, others may spend what is left."""

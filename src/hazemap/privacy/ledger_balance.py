@@ -157,8 +157,12 @@ def pure_by(db: LedgerReads, name: str, model: Model) -> bool:
     return pure(counted(db, name, model))
 
 
-def check_room(db: LedgerReads, name: str, price: Budget, model: Model, first: LedgerBalance | None = None) -> None:
+def check_room(
+    db: LedgerReads, name: str, price: Budget, rho: Fraction, model: Model, first: LedgerBalance | None = None
+) -> None:
     """Raise `CapExceeded` unless every page that a charge counts on has room; filling a cap exactly is allowed.
+
+    It is booked with this ρ.
 
     `first` is the charge's own page with the cap that it gets with this charge.
     """
@@ -171,9 +175,9 @@ def check_room(db: LedgerReads, name: str, price: Budget, model: Model, first: L
                 f"spent on their values alone, with `hazemap ledger cap {shlex.quote(name)} … --values-only`"
             )
     elif full:
-        _check_page(full, price, model)
+        _check_page(full, price, rho, model)
     if values:
-        _check_page(values, price, model)
+        _check_page(values, price, rho, model)
 
 
 def _charged(db: LedgerReads, name: str, model: Model, last: int = LAST) -> list[Paid]:
@@ -183,7 +187,7 @@ def _charged(db: LedgerReads, name: str, model: Model, last: int = LAST) -> list
     return [(read_budget(price), booked(rho)) for price, rho in rows]
 
 
-def _check_page(status: LedgerBalance, price: Budget, model: Model) -> None:
+def _check_page(status: LedgerBalance, price: Budget, rho: Fraction, model: Model) -> None:
     left = status.remaining
     if left is None:
         return
@@ -201,7 +205,7 @@ def _check_page(status: LedgerBalance, price: Budget, model: Model) -> None:
             "ask for pure ε, or give the data set a cap in ρ or in (ε, δ) if the people's agreement allows it"
         )
     here = price if model == status.model else for_a_replacement(price)
-    cost = PrivacyAmount(left.measure, cost_in(here, here.rho, left.measure))
+    cost = PrivacyAmount(left.measure, cost_in(here, rho if here is price else 4 * rho, left.measure))
     if cost.value <= left.value:
         return
     asked = str(price)

@@ -22,7 +22,7 @@ from hazemap.privacy.privacy_unit import VALUES_ONLY, Model
 
 T = TypeVar("T")
 
-VERSION = 2
+VERSION = 3
 SCHEMA = "hazemap_ledger"
 GROUPS = ("steward", "owner", "auditor")
 

@@ -62,10 +62,11 @@ def left_in(year: str, paid: list[PaidPeriod], allowance: Budget) -> PrivacyAmou
     return PrivacyAmount(spent.measure, max(most - spent.value, Fraction(0)))
 
 
-def check_occasion(db: LedgerReads, name: str, price: Budget, occasion: Occasion, again: bool) -> None:
+def check_occasion(db: LedgerReads, name: str, price: Budget, rho: Fraction, occasion: Occasion, again: bool) -> None:
     """Raise `PeriodPaid` for a period that was paid for, `CapExceeded` where its year has no room for this price.
 
-    A question that is asked `again` belongs to a period that was paid for; it counts in the year too.
+    The price is booked with this ρ. A question that is asked `again` belongs to a period that was paid
+    for; it counts in the year too.
     """
     paid = paid_periods(db, occasion.schedule)
     others = sorted({each.dataset for each in paid} - {name})
@@ -83,7 +84,7 @@ def check_occasion(db: LedgerReads, name: str, price: Budget, occasion: Occasion
             f"the allowance of {year} is {occasion.allowance}, and {price} implies no finite pure ε: pay in pure ε, or "
             "allow a year so much in ρ"
         )
-    if cost_in(price, price.rho, left.measure) > left.value:
+    if cost_in(price, rho, left.measure) > left.value:
         raise CapExceeded(
             f"{year} has {left} left of its allowance {occasion.allowance}, and a release costs {price}: it is refused "
             "until the next year, unless the schedule's yearly budget is raised (if the people's agreement allows it)"

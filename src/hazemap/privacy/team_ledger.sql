@@ -139,7 +139,7 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'HZ002', MESSAGE = 'this is no budget of hazemap''s';
 END $$;
 
--- A price or a cap, if it is booked with the ρ that it costs.
+-- A price or a cap, if it is booked with the ρ that it costs; the rest of a pure ε, after a look, costs more than ε²/2.
 CREATE OR REPLACE FUNCTION checked_budget(given TEXT, booked_with TEXT) RETURNS TEXT
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, hazemap_ledger, pg_temp AS $$
 DECLARE
@@ -152,7 +152,7 @@ DECLARE
     fits BOOLEAN;
 BEGIN
     IF found ->> 'kind' = 'PureDP' THEN
-        fits := booked[1] * 2 * e[2] * e[2] = booked[2] * e[1] * e[1];
+        fits := booked[1] * 2 * e[2] * e[2] >= booked[2] * e[1] * e[1];
     ELSIF found ->> 'kind' = 'ZCDP' THEN
         fits := booked[1] * e[2] = booked[2] * e[1];
     ELSE
