@@ -198,3 +198,9 @@ def test_the_command_says_what_a_stop_cost_and_how_to_go_on(visits, ledger, tmp_
     assert (said["type"], said["charge"]) == ("Stopped", 2) and said["why"] in ("outside", "nobody")
     assert said["statement"]["budget"] == {"kind": "PureDP", "epsilon": "1/10"}
     assert main(["recover", "1", "--continue", "--ledger", str(ledger.path), "--json"]) == 0
+
+
+def test_a_price_of_which_a_part_cannot_be_written_down_is_refused_before_its_look(visits, ledger, tmp_path):
+    with pytest.raises(InputError, match="digits"):
+        publish(visits, ledger, tmp_path, epsilon=Fraction(10**150 - 1, 10**148 + 1), no_cap=True)
+    assert not ledger.datasets()

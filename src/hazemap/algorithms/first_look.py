@@ -95,7 +95,7 @@ def _nobody(asked: Sequence["_Counted"]) -> Stop | None:
     if most > WORTH * min(each.least for each in asked):
         return None
     outside = [each.outside for each in asked if each.outside is not None and each.outside_stands_out(CHANCE)]
-    found = f"nobody stands out of the noise: by the look, fewer than about {max(most, 1):,.0f} people are on the map"
+    found = f"nobody stands out of the noise: by the look, fewer than about {max(most, 10):,.0f} people are on the map"
     if not outside:
         return Stop("nobody", found, f"{_MEANT}; with so few people, ask for a larger budget or coarser cells")
     number, error = outside[-1]

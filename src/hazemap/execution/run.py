@@ -35,6 +35,7 @@ from hazemap.privacy.ledger_account import Foreseen, LedgerAccount
 from hazemap.privacy.ledger_records import Occasion
 from hazemap.privacy.privacy_unit import FULL, ROW, VALUES_ONLY, Model, Unit
 from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.statement import budget_to_json
 from hazemap.privacy.statement_facts import Randomness
 from hazemap.readers.file_formats import state_of
 from hazemap.readers.open_table import open_table
@@ -107,6 +108,8 @@ def execute(
             _told_what_stands(account, spec.budget, journal),
         ):
             prices, look = trust.prices(spec.budget), look_of(questions[0])
+            for part in () if look is None else (look, 1 - look):
+                budget_to_json(spec.budget.part(part))  # a price of too many digits is refused before the look is paid
             session = Session(algorithm, prices, spec.budget, account, trust.answers, look=look)
             lookalikes.remember(account.dataset, table.fingerprint)
             journal.paid(account.latest)
@@ -291,9 +294,10 @@ def _stands(account: LedgerAccount, price: Budget) -> str:
     if account.receipt is None:
         return f"The data set {account.dataset!r} has paid nothing for this"
     paid = price if account.later else account.latest.price
+    rest = "" if paid == price else f", and pays the rest of {price} for it if the look says so"
     return (
         f"The data set {account.dataset!r} has paid {paid} for this (charge {account.receipt}), and the charge "
-        f"stands; what was answered is kept: `hazemap recover {account.receipt}` makes the file of it (see `hazemap "
+        f"stands; what was answered is kept: `hazemap recover {account.receipt}` makes the file of it{rest} (see `hazemap "
         f"ledger history {account.dataset}`)"
     )
 
