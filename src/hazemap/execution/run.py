@@ -294,11 +294,11 @@ def _stands(account: LedgerAccount, price: Budget) -> str:
     if account.receipt is None:
         return f"The data set {account.dataset!r} has paid nothing for this"
     paid = price if account.later else account.latest.price
-    rest = "" if paid == price else f", and pays the rest of {price} for it if the look says so"
+    rest = "" if paid == price else f", and pays the rest of {price} if the look says so"
     return (
         f"The data set {account.dataset!r} has paid {paid} for this (charge {account.receipt}), and the charge "
-        f"stands; what was answered is kept: `hazemap recover {account.receipt}` makes the file of it{rest} (see `hazemap "
-        f"ledger history {account.dataset}`)"
+        f"stands; what was answered is kept: `hazemap recover {account.receipt}` makes the file of it{rest} "
+        f"(see `hazemap ledger history {account.dataset}`)"
     )
 
 
