@@ -143,6 +143,30 @@ def test_a_view_that_nobody_reads_does_no_harm(package):
         assert sum(batch.num_rows for batch in found.batches) == 5
 
 
+def test_a_view_of_two_geometries_is_not_read_by_its_other_name(package):
+    """GDAL calls its layers `twice (geom)` and `twice (also)`, and neither is the name of anything in the database."""
+    columns = "SELECT * FROM gpkg_geometry_columns"
+    changed(
+        package,
+        f"CREATE TABLE kept AS {columns}",
+        "DROP TABLE gpkg_geometry_columns",
+        "ALTER TABLE kept RENAME TO gpkg_geometry_columns",
+        f"CREATE VIEW twice AS {ENDLESS} AS fid, n AS user, x'00' AS geom, x'00' AS also FROM r",
+        "INSERT INTO gpkg_contents (table_name, data_type, identifier, srs_id) VALUES"
+        " ('twice', 'features', 'twice', 4326)",
+        *(
+            f"INSERT INTO gpkg_geometry_columns VALUES ('twice', '{each}', 'POINT', 4326, 0, 0)"
+            for each in ("geom", "also")
+        ),
+    )
+    with pytest.warns(RuntimeWarning, match="several times"):
+        layers = layers_in(str(package))
+        assert layers == ["rows", "twice (geom)", "twice (also)"]
+        for layer in layers[1:]:
+            with pytest.raises(FileError, match="not a plain table"), open_layer(str(package), layer):
+                pass
+
+
 def test_a_small_file_does_not_hold_more_rows_than_bytes(package):
     """Pages of a tree that all name the same page: 700 children each, five levels deep, in 40 kB."""
     with closing(sqlite3.connect(package)) as base:

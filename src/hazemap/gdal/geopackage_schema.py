@@ -50,15 +50,19 @@ def check_geopackage(file: str) -> None:
 
 
 def check_layer(file: str, layer: str) -> None:
-    """`FileError` for a layer that is a view, computes columns, or has more rows than its file can hold."""
+    """`FileError` for a layer that is no table, computes columns, or has more rows than its file can hold.
+
+    GDAL calls the layers of a table or view of two geometries `name (column)`: there is no table of this name.
+    """
     with _database(file) as base:
         found = base.execute("SELECT type, sql FROM sqlite_master WHERE name = ? COLLATE NOCASE", [layer]).fetchall()
+        if not found:
+            raise FileError(f"the layer {layer!r} of {file} is not a plain table: store its rows in one")
         if any(kind != "table" or _VIRTUAL.match(sql or "") for kind, sql in found):
             raise FileError(f"the layer {layer!r} of {file} is a view, which is a query: store its rows in a table")
-        if found and _computes(base, layer):
+        if _computes(base, layer):
             raise FileError(f"the layer {layer!r} of {file} computes a column: store its values")
-        if found:
-            base.execute(f"SELECT sum(1) FROM {_quoted(layer)} NOT INDEXED").fetchall()  # noqa: S608 - quoted
+        base.execute(f"SELECT sum(1) FROM {_quoted(layer)} NOT INDEXED").fetchall()  # noqa: S608 - quoted
 
 
 def _computes(base: sqlite3.Connection, table: str) -> bool:
