@@ -208,6 +208,37 @@ def test_files_beside_a_file_are_no_links(tmp_path, package):
             read_shapes(tmp_path / name)
 
 
+def test_a_damaged_flatgeobuf_is_refused_and_nothing_beyond_it_is_read(tmp_path):
+    path = tmp_path / "a.fgb"
+    points = geopandas.GeoDataFrame({"user": range(9)}, geometry=shapely.points(np.ones((9, 2))), crs=4326)
+    points.to_file(path, driver="FlatGeobuf", SPATIAL_INDEX="NO")
+    whole = path.read_bytes()
+    [head] = struct.unpack("<I", whole[8:12])
+    [row] = struct.unpack("<I", whole[12 + head : 16 + head])
+    shapeless = bytearray(whole)
+    shapeless[12 + head + row + 4 + 8] = 0  # the second row's table
+    for content in (shapeless, whole[:-5], whole[: head // 2]):
+        path.write_bytes(content)
+        for read in readers(str(path)):
+            with pytest.raises(FileError, match="cannot be read|no layer"):
+                read()
+
+
+def test_a_shapefile_whose_companions_are_damaged_is_refused(tmp_path):
+    path = tmp_path / "a.shp"
+    shape = geopandas.GeoDataFrame({"name": ["Aaaa"]}, geometry=[shapely.box(1, 2, 3, 4)], crs=25833)
+    shape.to_file(path)
+    names, system = path.with_suffix(".dbf"), path.with_suffix(".prj")
+    text, wkt = names.read_bytes(), system.read_text()
+    names.write_bytes(text.replace(b"Aaaa", b"A\xe4a "))
+    with pytest.raises(FileError, match="another encoding"):
+        Districts.of(path)
+    names.write_bytes(text)
+    system.write_bytes(wkt.replace("ETRS", "E\xe4RS").encode("latin-1"))
+    with pytest.raises(FileError, match="cannot be read"):
+        Districts.of(path)
+
+
 def test_names_that_gdal_takes_for_addresses_are_refused(package):
     for name in ("zip!rows.gpkg", "a;b.gpkg"):
         shutil.copy(package, package.with_name(name))

@@ -49,11 +49,14 @@ class Layer(NamedTuple):
 
 
 def layers_in(path: str) -> list[str]:
-    """The names of a file's layers; `FileError` for one that cannot be read."""
+    """The names of a file's layers; `FileError` for one that cannot be read, or holds none."""
     from pyogrio import list_layers
 
     with _opened(path) as file:
-        return [str(name) for name, _ in list_layers(file)]
+        found = [str(name) for name, _ in list_layers(file)]
+    if not found:
+        raise FileError(f"{path} holds no layer: it is empty or damaged")
+    return found
 
 
 @contextmanager
@@ -67,8 +70,9 @@ def open_layer(
     from pyogrio.raw import open_arrow
 
     with _opened(path) as file:
+        layer = layers_in(path)[0] if layer is None else layer
         if path.lower().endswith(".gpkg"):
-            check_layer(file, layers_in(path)[0] if layer is None else layer)
+            check_layer(file, layer)
         options = {"columns": columns, "read_geometry": geometry, "batch_size": BATCH, "use_pyarrow": True}
         with open_arrow(file, layer=layer, **options) as (about, rows):
             yield Layer(about, rows.schema, _bounded(rows, path))
@@ -98,7 +102,10 @@ def read_shapes(path: str | os.PathLike[str]) -> "GeoDataFrame":
         shapes = shapely.from_wkb(table[column].to_pylist())
     except shapely.errors.ShapelyError as error:
         raise FileError(f"{name} holds shapes that are damaged, or curves: {error}") from error
-    values = {each: table[each].to_pylist() for each in table.column_names if each != column}
+    try:
+        values = {each: table[each].to_pylist() for each in table.column_names if each != column}
+    except UnicodeDecodeError as error:
+        raise FileError(f"{name} holds text in another encoding than it declares: {error}") from error
     return geopandas.GeoDataFrame(values, geometry=shapes, crs=crs, dtype=object)
 
 
@@ -129,18 +136,35 @@ def _opened(path: str) -> Generator[str, None, None]:
             yield file
         except HazemapError:
             raise
-        except (RuntimeError, ValueError) as error:  # what pyogrio makes of GDAL's errors
+        except (RuntimeError, ValueError, OSError, UnboundLocalError) as error:  # what pyogrio makes of GDAL's errors
             raise FileError(f"{path} cannot be read: it is damaged, or not of the kind that its name says") from error
 
 
 def _bounded(batches: Any, path: str) -> Iterator[Any]:
-    """Batches, until they are longer than a file of this size can be."""
+    """Batches, until they are longer than a file of this size can be; `ValueError` for one that is not whole."""
     left = max(FREE, MOST_TIMES * os.stat(path).st_size)  # noqa: PTH116 - a path as text
     for batch in batches:
         left -= batch.nbytes
         if left < 0:
             raise FileError(f"{path} cannot be read: its rows are longer than a file of its size can hold")
+        for column in batch.columns:
+            _check_ends(getattr(column, "storage", column))
         yield batch
+
+
+def _check_ends(column: Any) -> None:
+    """`ValueError` where a text or a shape ends elsewhere than in what was read.
+
+    GDAL leaves off in the middle of a batch at a FlatGeobuf's broken shape, and whoever believed the rest would read
+    beyond its memory. Texts are compared as bytes: what of one is no letter is its own row's.
+    """
+    import pyarrow
+    from pyarrow import types
+
+    if types.is_string(column.type) or types.is_large_string(column.type):
+        column = column.view(pyarrow.binary() if types.is_string(column.type) else pyarrow.large_binary())
+    if types.is_binary(column.type) or types.is_large_binary(column.type):
+        column.validate(full=True)
 
 
 class _ClosedDoors:
