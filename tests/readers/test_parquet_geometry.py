@@ -106,3 +106,31 @@ def test_points_of_other_programs_are_read_as_they_are(shared):
     for name in ("geoparquet2_native.parquet", "geoparquet_both.parquet", "parquet_geometry_no_geo_key.parquet"):
         assert sum(points(shared / "cases" / name).values()) == 200
     assert sum(points(shared / "cases" / "mixed_v1_v2_folder").values()) == 400
+
+
+@pytest.mark.parametrize(
+    "crs",
+    ["+init=/a/pipe:x", "init=/a/pipe:x", {"init": "/a/pipe:x"}, "+proj=longlat +nadgrids=/a/pipe", "\ud800"],
+    ids=["init", "bare", "parameters", "grids", "half a letter"],
+)
+def test_a_reference_system_that_names_a_file_is_refused_and_the_file_not_opened(crs):
+    geo = {"primary_column": "g", "columns": {"g": {"encoding": "WKB", "crs": crs}}}
+    with pytest.raises(FileError, match="is not read"):
+        geometry_of({b"geo": json.dumps(geo).encode()}, {}, "a.parquet")
+    if isinstance(crs, str):
+        with pytest.raises(FileError, match="is not read"):
+            geometry_of({}, {"g": crs}, "a.parquet")
+
+
+def test_the_web_map_in_text_of_gdal_names_no_file():
+    """Its text has +nadgrids=@null in it, which is none."""
+    text = CRS.from_epsg(3857).to_wkt("WKT1_GDAL")
+    assert "@null" in text and geometry_of({}, {"g": text}, "a.parquet") is not None
+
+
+@pytest.mark.parametrize("encoding", [["WKB"], {}], ids=["list", "object"])
+def test_odd_metadata_is_refused(encoding):
+    geo = {"primary_column": "g", "columns": {"g": {"encoding": encoding}}}
+    for text in (json.dumps(geo), "[" * 100_000):
+        with pytest.raises(FileError, match="cannot be read"):
+            geometry_of({b"geo": text.encode()}, {}, "a.parquet")

@@ -6,6 +6,7 @@ read as bytes, for a library that reads a column of shapes would refuse all for 
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,9 @@ CRS84 = "OGC:CRS84"
 
 USUAL = ("geometry", "geom", "wkb_geometry")
 """Which of several columns of shapes is meant, where `geo` names none."""
+
+_PARAMETERS = re.compile(r"(init|grids|file|catalog)\s*=\s*(?!@null)|[\ud800-\udfff]", re.IGNORECASE)
+"""Where PROJ's own strings name a file, which PROJ would open, wherever it is; and half a letter, which it cannot."""
 
 Native = Mapping[str, str]
 """The columns of Parquet's own types, and the reference system that each declares; empty for none."""
@@ -49,13 +53,15 @@ def geometry_of(metadata: Mapping[bytes, bytes], native: Native, file: str) -> G
         about = geo["columns"][column]
         encoding = about.get("encoding", "WKB") if column in native else about["encoding"]
         kinds = set(about.get("geometry_types", []))
-    except (ValueError, KeyError, TypeError, AttributeError):
+        known = encoding in {"WKB", "point"}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise FileError(f"the GeoParquet metadata of {file} cannot be read") from None
     may_be = {f"{several}Point{more}" for several in ("", "Multi") for more in ("", " Z", " M", " ZM")}
-    if encoding not in {"WKB", "point"} or (kinds and not kinds & may_be):
+    if not known or (kinds and not kinds & may_be):
         raise TableError(f"rows are counted where their point is; {file} declares that none of its geometries is one")
     own = _declared(native[column], metadata, file) if native.get(column) else None
     crs = about.get("crs", CRS84 if own is None else own)
+    _refuse_odd(crs, file)
     if own is not None and not same_system(own, crs):
         raise TableError(f"{file} declares two reference systems of its points, in its metadata and in its schema")
     return Geometry(column, encoding, _written(crs, file))
@@ -103,11 +109,19 @@ def _declared(crs: str, metadata: Mapping[bytes, bytes], file: str) -> Any:
         if kind == "projjson":
             return json.loads(metadata[key.encode()])
         return json.loads(crs) if crs.startswith("{") else crs or CRS84
-    except (ValueError, KeyError):
+    except (ValueError, KeyError, RecursionError):
         raise FileError(f"the reference system that the schema of {file} declares cannot be read") from None
 
 
+def _refuse_odd(crs: Any, file: str) -> None:
+    """`FileError` for a text or parameters in which PROJ would find the name of a file."""
+    of_proj = {"init", "proj"} & crs.keys() if isinstance(crs, dict) else set()
+    if of_proj or (isinstance(crs, str) and _PARAMETERS.search(crs)):
+        raise FileError(f"the reference system that {file} declares is not read: declare it as PROJJSON")
+
+
 def _written(crs: Any, file: str) -> str:
+    _refuse_odd(crs, file)
     if crs is None:
         raise TableError(f"{file} does not say the reference system of its points; set it, or pass --lon and --lat")
     return json.dumps(crs, sort_keys=True)
