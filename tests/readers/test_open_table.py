@@ -13,6 +13,7 @@ from tests.tables.people import QUADTREE, crowd, same
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import FileError, InputError, TableError
 from hazemap.readers.open_table import open_table
+from hazemap.readers.time_columns import utc
 from hazemap.spatial.bounding_box import Box
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote, RowIsPerson
 
@@ -610,3 +611,9 @@ def test_a_csv_file_that_is_replaced_between_two_passes_is_read_to_its_end(tmp_p
     table = open_table(tmp_path / "v.csv")
     (tmp_path / "w.csv").replace(tmp_path / "v.csv")
     assert table.votes(QUADTREE, AtMostRows(2)).weights.sum() == 5
+
+
+@pytest.mark.parametrize("limit", ["0001-01-01T00:00+02:00", "9999-12-31T23:00-05:00"])
+def test_a_limit_that_is_beyond_the_calendar_in_utc_is_refused(limit):
+    with pytest.raises(InputError, match="between the years 1 and 9999"):
+        utc(limit)

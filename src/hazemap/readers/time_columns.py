@@ -69,4 +69,7 @@ def utc(limit: datetime | str) -> datetime:
         moment = limit if isinstance(limit, datetime) else datetime.fromisoformat(limit)
     except ValueError:
         raise InputError(f"write a time as 2024-05-31 or 2024-05-31T18:00:00+02:00; found {limit!r}") from None
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    try:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError:
+        raise InputError(f"a time lies between the years 1 and 9999, in UTC too; found {limit!r}") from None
