@@ -1,6 +1,7 @@
 """What is called a GeoPackage or a picture reads no other file, asks no server, and is read in a bounded time."""
 
 import json
+import os
 import shutil
 import socket
 import sqlite3
@@ -143,6 +144,7 @@ def test_a_view_that_nobody_reads_does_no_harm(package):
         assert sum(batch.num_rows for batch in found.batches) == 5
 
 
+@pytest.mark.filterwarnings("ignore:Table twice appearing several times")
 def test_a_view_of_two_geometries_is_not_read_by_its_other_name(package):
     """GDAL calls its layers `twice (geom)` and `twice (also)`, and neither is the name of anything in the database."""
     columns = "SELECT * FROM gpkg_geometry_columns"
@@ -161,10 +163,10 @@ def test_a_view_of_two_geometries_is_not_read_by_its_other_name(package):
     )
     with pytest.warns(RuntimeWarning, match="several times"):
         layers = layers_in(str(package))
-        assert layers == ["rows", "twice (geom)", "twice (also)"]
-        for layer in layers[1:]:
-            with pytest.raises(FileError, match="not a plain table"), open_layer(str(package), layer):
-                pass
+    assert layers == ["rows", "twice (geom)", "twice (also)"]
+    for layer in layers[1:]:
+        with pytest.raises(FileError, match="not a plain table"), open_layer(str(package), layer):
+            pass
 
 
 def test_a_small_file_does_not_hold_more_rows_than_bytes(package):
@@ -220,7 +222,7 @@ def test_a_damaged_flatgeobuf_is_refused_and_nothing_beyond_it_is_read(tmp_path)
     for content in (shapeless, whole[:-5], whole[: head // 2]):
         path.write_bytes(content)
         for read in readers(str(path)):
-            with pytest.raises(FileError, match="cannot be read|no layer"):
+            with pytest.raises(FileError, match=r"cannot be read|no layer"):
                 read()
 
 
@@ -237,6 +239,35 @@ def test_a_shapefile_whose_companions_are_damaged_is_refused(tmp_path):
     system.write_bytes(wkt.replace("ETRS", "E\xe4RS").encode("latin-1"))
     with pytest.raises(FileError, match="cannot be read"):
         Districts.of(path)
+
+
+def test_what_no_way_leads_from_to_degrees_is_refused_before_rows_are_read(tmp_path):
+    path = str(tmp_path / "a.gpkg")
+    shape = geopandas.GeoDataFrame({"name": ["a"]}, geometry=[shapely.box(1, 2, 3, 4)], crs='LOCAL_CS["x",UNIT["m",1]]')
+    shape.to_file(path)
+    for read in readers(path)[1:]:
+        with pytest.raises(HazemapError, match="no way is known"):
+            read()
+    points = shape.set_geometry(shape.centroid)
+    points.to_file(path)
+    for source in (path, points):
+        with pytest.raises(HazemapError, match="no way is known"):
+            open_table(source, person="name")
+
+
+def test_the_name_of_a_district_is_whole_letters(tmp_path):
+    path = tmp_path / "a.geojson"
+    frame = geopandas.GeoDataFrame({"name": ["a?"]}, geometry=[shapely.box(1, 2, 3, 4)], crs=4326)
+    path.write_text(frame.to_json().replace("a?", "a\\ud800"))
+    with pytest.raises(HazemapError, match="name of a district"):
+        Districts.of(path)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    path = tmp_path / "a.gpkg"
+    os.mkfifo(path)
+    with pytest.raises(FileError, match="no file"):
+        layers_in(str(path))
 
 
 def test_names_that_gdal_takes_for_addresses_are_refused(package):

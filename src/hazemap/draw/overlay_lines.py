@@ -90,7 +90,12 @@ def _degrees(outlines: "Path | str | GeoDataFrame") -> NDArray[Any]:
         except FileError as error:
             raise FileError(f"the outlines {outlines} cannot be read: {error}") from error
     if frame.crs is not None:
-        frame = frame.to_crs("OGC:CRS84")
+        from pyproj.exceptions import ProjError
+
+        try:
+            frame = frame.to_crs("OGC:CRS84")
+        except ProjError:
+            raise InputError("no way is known from the reference system of the outlines to degrees") from None
     geometries: NDArray[Any] = shapely.force_2d(np.asarray(frame.geometry.values, dtype=object))
     geometries = shapely.get_parts(geometries[~(shapely.is_missing(geometries) | shapely.is_empty(geometries))])
     while (shapely.get_type_id(geometries) >= 4).any():  # collections may hold multi-parts

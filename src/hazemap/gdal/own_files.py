@@ -24,6 +24,8 @@ def real_file(path: str | os.PathLike[str], begins: Sequence[bytes], companions:
     real = os.path.realpath(path)
     if real.startswith("/vsi") or set("!;") & set(real):
         raise FileError(f"GDAL takes {real} for an address or an archive: rename its folder or the file")
+    if os.path.exists(real) and not os.path.isfile(real):  # noqa: PTH110, PTH113 - a path as text
+        raise FileError(f"{path} cannot be read: it is no file")  # a pipe would be waited for
     try:
         with open(real, "rb") as file:  # noqa: PTH123 - a path as text
             start = file.read(max(map(len, begins)))

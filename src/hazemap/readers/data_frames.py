@@ -65,11 +65,15 @@ def _geodataframe(connection: DuckDBConnection, frame: Any) -> TableSource:
     import numpy as np
     import pyarrow
     import shapely
+    from pyproj.exceptions import ProjError
 
     points = frame.geometry
     if points.crs is None:
         raise TableError("the GeoDataFrame does not say its reference system; call set_crs first")
-    shapes = np.asarray(points.to_crs("OGC:CRS84")).copy()
+    try:
+        shapes = np.asarray(points.to_crs("OGC:CRS84")).copy()
+    except ProjError:
+        raise TableError("no way is known from the reference system of the points to degrees: convert them") from None
     shapes[shapely.is_empty(shapes)] = None  # GEOS has no x for them
     alone = (shapely.get_type_id(shapes) == shapely.GeometryType.MULTIPOINT) & (shapely.get_num_geometries(shapes) == 1)
     shapes[alone] = shapely.get_geometry(shapes[alone], 0)

@@ -268,8 +268,8 @@ def _encoded(part: SourcePart, geometry: Geometry) -> Points:
 
 
 def _reprojected(points: Points, crs: str) -> Points:
-    from pyproj import CRS
-    from pyproj.exceptions import CRSError
+    from pyproj import CRS, Transformer
+    from pyproj.exceptions import CRSError, ProjError
 
     declared = json.loads(crs)
     if declared is None:
@@ -279,4 +279,10 @@ def _reprojected(points: Points, crs: str) -> Points:
     except CRSError:
         raise TableError("the reference system of the points is not one that PROJ knows") from None
     wgs84 = CRS.from_user_input("OGC:CRS84")
-    return points if system.equals(wgs84, ignore_axis_order=True) else Reprojected(points, system.to_wkt())
+    if system.equals(wgs84, ignore_axis_order=True):
+        return points
+    try:  # now, and not while rows are read, which are paid for by then
+        Transformer.from_crs(system.to_wkt(), wgs84, always_xy=True)
+    except ProjError:
+        raise TableError("no way is known from the reference system of the points to degrees: convert them") from None
+    return Reprojected(points, system.to_wkt())

@@ -135,8 +135,13 @@ def _texts(values: Sequence[Any]) -> list[str]:
 
 def _in_degrees(frame: "GeoDataFrame", title: str) -> "GeoDataFrame":
     """The same shapes in longitude and latitude (WGS 84)."""
+    from pyproj.exceptions import ProjError
+
     if frame.crs is not None:
-        return frame.to_crs("EPSG:4326") if frame.crs.to_epsg() != 4326 else frame
+        try:
+            return frame.to_crs("EPSG:4326") if frame.crs.to_epsg() != 4326 else frame
+        except ProjError:
+            raise InputError(f"no way is known from the reference system of {title} to degrees: convert it") from None
     west, south, east, north = frame.total_bounds.tolist()
     if min(west, 360 - east) < -360 or min(south, -north) < -90:
         raise InputError(

@@ -68,9 +68,9 @@ class Districts:
         leaves = levels[np.append(steps <= 0, True)]
         if levels[0] != 0 or levels[1:].min() < 1 or steps.max() > 1 or (leaves < self.depth).any():
             raise InputError("each district must stand before those inside it, and all branches must be equally deep")
-        odd = [label for label in self.labels if not label.strip() or BETWEEN.strip() in label]
+        odd = [label for label in self.labels if not label.strip() or BETWEEN.strip() in label or _halved(label)]
         if odd:
-            raise InputError(f"the name of a district must be text without {BETWEEN.strip()!r}; found {odd[0]!r}")
+            raise InputError(f"the name of a district must be text without {BETWEEN.strip()!r}; found {odd[0]!a}")
         if len(self._place) < count:
             seen: set[str] = set()
             twice = next(path for path in self._paths if path in seen or seen.add(path))  # type: ignore[func-returns-value]
@@ -363,3 +363,8 @@ class Districts:
     @cached_property
     def _place(self) -> dict[str, int]:
         return {path: at for at, path in enumerate(self._paths)}
+
+
+def _halved(text: str) -> bool:
+    """Whether a text holds half a letter, as JSON may: no file could hold it."""
+    return any("\ud800" <= letter <= "\udfff" for letter in text)
