@@ -270,6 +270,26 @@ def test_a_pipe_is_not_waited_for(tmp_path):
         layers_in(str(path))
 
 
+@pytest.mark.parametrize("suffix", [".gpkg", ".shp", ".fgb"])
+def test_a_reference_system_that_names_a_file_is_refused_and_the_file_not_opened(tmp_path, suffix):
+    path, pipe = str(tmp_path / f"a{suffix}"), tmp_path / "pipe"
+    os.mkfifo(pipe)  # who opens it waits for ever
+    datum = 'DATUM["x",SPHEROID["x",6377397,299.15],EXTENSION["PROJ4_GRIDS","@null"]]'
+    system = f'GEOGCS["x",{datum},PRIMEM["Greenwich",0],UNIT["degree",0.0174532925199433]]'
+    frame = geopandas.GeoDataFrame({"name": ["a"]}, geometry=[shapely.box(1, 2, 3, 4)], crs=4326)
+    frame.to_file(path)
+    hostile = system.replace("@null", str(pipe))
+    if suffix == ".gpkg":
+        changed(path, f"UPDATE gpkg_spatial_ref_sys SET definition = '{hostile}' WHERE srs_id = 4326")
+    elif suffix == ".shp":
+        (tmp_path / "a.prj").write_text(hostile)
+    else:
+        (tmp_path / "a.fgb").write_bytes(b"fgb\3fgb\0" + struct.pack("<I", len(hostile)) + hostile.encode())
+    for read in readers(path)[suffix == ".shp" :]:
+        with pytest.raises(FileError, match="names another file"):
+            read()
+
+
 def test_names_that_gdal_takes_for_addresses_are_refused(package):
     for name in ("zip!rows.gpkg", "a;b.gpkg"):
         shutil.copy(package, package.with_name(name))

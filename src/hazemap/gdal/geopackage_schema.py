@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from hazemap.errors import FileError
+from hazemap.gdal.own_files import refuse_named_files
 
 INDEXES = ("rtree", "fts3", "fts4", "fts5")
 """The kinds of virtual tables that index others."""
@@ -44,6 +45,9 @@ def check_geopackage(file: str) -> None:
             if kind == "view" or using is not None or _computes(base, name):
                 raise FileError(f"{file} is no GeoPackage: {name!r} is not a plain table")
             for row in base.execute(f"SELECT * FROM {_quoted(name)}"):  # noqa: S608 - quoted
+                if name.lower() == "gpkg_spatial_ref_sys":
+                    for said in row:
+                        refuse_named_files(said if isinstance(said, bytes) else str(said).encode(), file)
                 length += 8 + sum(len(value) if isinstance(value, str | bytes) else 8 for value in row)
                 if length > LONGEST:
                     raise FileError(f"{file} says more of itself than {LONGEST >> 20} MB: copy its layer to a new one")

@@ -6,6 +6,7 @@ the file that it leads to, and what does not begin with the bytes of its format 
 """
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -39,3 +40,15 @@ def real_file(path: str | os.PathLike[str], begins: Sequence[bytes], companions:
             if Path(beside).is_symlink():
                 raise FileError(f"{beside} is a link, and would be read with {path}: put the file itself there")
     return real
+
+
+_GRID = re.compile(
+    rb"""(?:init|grids|file|catalog)\s*=\s*[^\s",]*/|PROJ4_GRIDS"\s*,\s*"[^"]*/|PARAMETERFILE\s*\[[^]]*/""",
+    re.IGNORECASE,
+)
+
+
+def refuse_named_files(said: bytes, path: str) -> None:
+    """`FileError` where what says a reference system names a file by a path: PROJ would open it, wherever it is."""
+    if _GRID.search(said):
+        raise FileError(f"{path} cannot be read: its reference system names another file")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hazemap.errors import FileError, HazemapError
 from hazemap.gdal.geojson_shapes import GEOJSON, read_geojson
 from hazemap.gdal.geopackage_schema import check_geopackage, check_layer
-from hazemap.gdal.own_files import CLOSED, real_file
+from hazemap.gdal.own_files import CLOSED, real_file, refuse_named_files
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame
@@ -131,6 +131,8 @@ def _opened(path: str) -> Generator[str, None, None]:
     file = real_file(path, [kind.begins], kind.companions)
     if path.lower().endswith(".gpkg"):
         check_geopackage(file)
+    else:
+        refuse_named_files(_system_of(Path(file)), path)
     with _CLOSED:
         try:
             yield file
@@ -138,6 +140,15 @@ def _opened(path: str) -> Generator[str, None, None]:
             raise
         except (RuntimeError, ValueError, OSError, UnboundLocalError) as error:  # what pyogrio makes of GDAL's errors
             raise FileError(f"{path} cannot be read: it is damaged, or not of the kind that its name says") from error
+
+
+def _system_of(file: Path) -> bytes:
+    """What says the reference system of a shapefile or a FlatGeobuf: the file beside it, or its first bytes."""
+    if file.suffix.lower() == ".fgb":
+        with file.open("rb") as begin:
+            return begin.read(1 << 20)
+    beside = [file.with_suffix(ending) for ending in (".prj", ".PRJ")] if file.suffix.lower() == ".shp" else []
+    return b"".join(each.read_bytes() for each in beside if each.is_file())
 
 
 def _bounded(batches: Any, path: str) -> Iterator[Any]:
