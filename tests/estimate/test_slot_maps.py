@@ -8,8 +8,10 @@ import pytest
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
-from hazemap.estimate.slot_maps import read_slots
+from hazemap.estimate.slot_maps import held_by, read_slots
 from hazemap.noisy_queries import Answer, Query
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import OneVote
@@ -148,3 +150,15 @@ def test_the_detail_of_slots_is_that_of_the_total_and_cells_keep_their_numbers()
     assert shown.cells.size > CELLS.size
     assert np.allclose(np.bincount(cell, shown.values[shown.places], CELLS.size)[own], made.total.values[own])
     assert np.allclose(np.bincount(cell, hour.values, CELLS.size)[own], made.values[1][own])
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_every_hexagon_of_a_total_is_found_in_the_hexagons_of_slots_however_fine_they_are(level):
+    tree = Hexagons(Box(13.2, 52.4, 13.6, 52.6), 0, 1)  # a pentagon's children, and sixth children, are among them
+    finest = Leaves.at_level(tree, 1)
+    cells, coarse = Leaves(tree, np.append(finest.cells, NOWHERE)), Leaves.at_level(tree, level)
+    around = finest.cells if level else tree.parent(finest.cells)
+    found = held_by(cells, coarse)
+    assert found[-1] == -1 and (coarse.cells[found[:-1]] == around).all()
+    with pytest.raises(InputError, match="must lie in a cell of the slots"):
+        held_by(cells, Leaves(tree, coarse.cells[1:]))

@@ -199,8 +199,13 @@ def _most_likely(total: CellMap) -> Floats:
 
 
 def held_by(cells: Leaves, coarse: Leaves) -> Ints:
-    """The position of the coarse cell around each cell; −1 for `NOWHERE`."""
-    inside = coarse.locate(np.where(cells.cells == NOWHERE, NOWHERE, cells.spans[1]))
+    """The position of the coarse cell around each cell; −1 for `NOWHERE`. Coarse cells lie beside each other.
+
+    Spans are compared, and no base cell is looked up: a span of a hexagon ends at numbers that name no cell.
+    """
+    (start, end), (first, last) = cells.spans, coarse.spans
+    found = coarse.order[np.maximum(np.searchsorted(first[coarse.order], start, "right") - 1, 0)]
+    inside = np.where((cells.cells != NOWHERE) & (first[found] <= start) & (end <= last[found]), found, -1)
     if (inside < 0)[cells.cells != NOWHERE].any():
         raise InputError("every cell of a total must lie in a cell of the slots")
     return inside
