@@ -327,7 +327,7 @@ def test_what_is_no_table_is_refused_and_no_message_quotes_a_row(server, databas
         open_table(url(server), person="somebody")
     with pytest.raises(TableError, match=r"jsonb"):
         open_table(url(server, "t.odd"), mark="mark")
-    with pytest.raises(TableError, match=r"'mark' is jsonb, which hazemap does not read"):
+    with pytest.raises(TableError, match=r"the column 'mark' is jsonb"):
         open_table(url(server, "t.odd"), mark="mark=yes").votes(QUADTREE, RowIsPerson())
 
 

@@ -23,7 +23,7 @@ def test_ogrinfo_counts_the_cells_and_knows_the_columns(tmp_path, suffix):
     released(flat()).export(path)
     text = said("ogrinfo", "-al", "-so", path)
     assert "Feature Count: 256" in text
-    assert "count: Real" in text and "stddev: Real" in text
+    assert "best_guess: Real" in text and "stddev: Real" in text
 
 
 def test_gdalinfo_sees_an_optimised_picture_with_its_statement(tmp_path):
