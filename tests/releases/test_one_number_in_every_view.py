@@ -86,6 +86,9 @@ def walk_map(release: Release) -> None:
         [name] = release.cells.tree.names(release.cells.cells[[at]])
         if not nested:
             assert release.count(name).best_guess == pytest.approx(by_name[name], abs=1e-6)
+            for confidence in (0.95, 0.5):
+                row, found = release.intervals(confidence), release.count(name, confidence)
+                assert (found.low, found.high) == pytest.approx((row[0][at], row[1][at]), abs=1e-6)
     for by in ("count", "density"):
         top = release.top(5, by=by)
         within(top)

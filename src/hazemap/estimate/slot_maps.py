@@ -203,9 +203,9 @@ def held_by(cells: Leaves, coarse: Leaves) -> Ints:
 
     Spans are compared, and no base cell is looked up: a span of a hexagon ends at numbers that name no cell.
     """
-    (start, end), (first, last) = cells.spans, coarse.spans
-    found = coarse.order[np.maximum(np.searchsorted(first[coarse.order], start, "right") - 1, 0)]
-    inside = np.where((cells.cells != NOWHERE) & (first[found] <= start) & (end <= last[found]), found, -1)
+    end, (first, last) = cells.spans[1], coarse.spans
+    found = coarse.order[np.maximum(np.searchsorted(first[coarse.order], end, "right") - 1, 0)]
+    inside = np.where((cells.cells != NOWHERE) & (first[found] <= end) & (end <= last[found]), found, -1)
     if (inside < 0)[cells.cells != NOWHERE].any():
         raise InputError("every cell of a total must lie in a cell of the slots")
     return inside

@@ -102,17 +102,27 @@ def decimals(stddev: float) -> int:
     return max(0, 1 - math.floor(math.log10(stddev))) if 0 < stddev < math.inf else 0
 
 
-def estimate(cellmap: CellMap, weights: Floats, counted: str, confidence: float, asymmetry: float = 0.0) -> Estimate:
+def estimate(
+    cellmap: CellMap,
+    weights: Floats,
+    counted: str,
+    confidence: float,
+    asymmetry: float = 0.0,
+    most_kurtosis: float | None = None,
+) -> Estimate:
     """What the map says of Σ weights · cells, all of them whole or averages; weights is float64[cells].
 
-    `asymmetry` is what skewed noise adds to either margin of one cell (`report_intervals.asymmetry_margin`).
+    `asymmetry` is what skewed noise adds to either margin of one cell (`report_intervals.asymmetry_margin`). With
+    `most_kurtosis` the noise has at most this excess kurtosis; otherwise that of the sum is worked out.
 
     Noise comes whole, so a margin is that of a whole number of people: ± 2.9 would be ± 2, which holds less often.
     """
     spread: Spread = cellmap.noise.of(weights)
     value, best = float(weights @ cellmap.unbiased), float(weights @ cellmap.values)
     one = float(weights.max(initial=0.0)) or 1.0
-    margin = math.ceil(float(reach(confidence, spread.kurtosis)) * spread.stddev / one + asymmetry) * one
+    exact = most_kurtosis is None
+    far = float(reach(confidence, spread.kurtosis if most_kurtosis is None else most_kurtosis, at_most=not exact))
+    margin = math.ceil(far * spread.stddev / one + asymmetry) * one
     low, high = leading(best, value - margin, value + margin)
     return Estimate(best, float(low), float(high), confidence, counted, value, spread.stddev)
 

@@ -83,8 +83,12 @@ class Release(BaseRelease, contents=MapContents):
         return self._asked(region, weights(self.ground, region), confidence)
 
     def estimate(self, weights: Floats, counted: str, confidence: float = 0.95) -> Estimate:
-        """Σ weights · cells with the error of noise alone: float64[cells], in what `counted` says."""
-        return estimate(self.map, weights, counted, confidence, self.asymmetry(confidence))
+        """Σ weights · cells with the error of noise alone: float64[cells], in what `counted` says.
+
+        Of one cell it is what its row says (`intervals`), which knows the law of the noise less exactly.
+        """
+        kurtosis = self.kurtosis if np.count_nonzero(weights) == 1 else None
+        return estimate(self.map, weights, counted, confidence, self.asymmetry(confidence), kurtosis)
 
     def beyond(self, region: Region, confidence: float = 0.95) -> Estimate:
         """How many are outside a region: elsewhere on the map, and outside it (`nowhere`) where that was asked.

@@ -48,6 +48,7 @@ def asking_of(release: "Release") -> dict[str, Any] | None:
         if isinstance(fine.noise, EvenDisaggregation)
         else None,
         "clumping": {"error": release.clumping.error, "parts": release.clumping.parts.tolist()},
+        "kurtosis": release.kurtosis,
         "chances": sorted([list(law) for law in laws if law is not None]),
         "noise": noise,
     }

@@ -4,7 +4,7 @@ import type { PackedArray } from "../payload/arrays.js";
 import type { MarksData } from "./asking_marks.js";
 import type { SlotsData } from "./asking_slots.js";
 import { clumpedAt, type Clumping } from "./clumping.js";
-import { asymmetryMargin, checkConfidence, leading, reach } from "./confidence_margins.js";
+import { asymmetryMargin, checkConfidence, leading, reach, reachAtMost } from "./confidence_margins.js";
 import { held, placed, type CutCell } from "./cut_cells.js";
 import { noiseOf, type Noise, type NoiseData } from "./noise.js";
 import { floats, positions } from "./packed_positions.js";
@@ -26,6 +26,7 @@ export interface AskingData {
   readonly ground: GroundData;
   readonly finer: FinerData | null;
   readonly clumping: Clumping;
+  readonly kurtosis: number; // the largest of any answer
   readonly chances: readonly (readonly [number, number])[];
   readonly noise: NoiseData;
   readonly slots?: SlotsData;
@@ -70,7 +71,7 @@ interface Numbers {
 const BY_AREA = 0.1; // the part of a guess of where people are inside a cell that does not look around
 
 /** What is said of a map beside its numbers. */
-type Facts = Pick<AskingData, "counted" | "plane" | "extent" | "clumping" | "chances">;
+type Facts = Pick<AskingData, "counted" | "plane" | "extent" | "clumping" | "kurtosis" | "chances">;
 
 /** A map that can be asked how many are in a region. */
 export class Asking {
@@ -115,12 +116,14 @@ export class Asking {
     return shares;
   }
 
-  /** How many are in cells that are in a region whole (1), or not at all (0). */
+  /** How many are in cells that are in a region whole (1), or not at all (0). Of one cell it is what its row says. */
   whole(weights: Float64Array, confidence: number): Estimate {
     const spread = this.noise(weights);
     const value = dot(weights, this.numbers.unbiased);
     const one = weights.reduce((most, weight) => Math.max(most, weight), 0) || 1;
-    const far = (reach(confidence, spread.kurtosis) * spread.stddev) / one + this.asymmetry(confidence);
+    const single = weights.reduce((some, weight) => some + (weight === 0 ? 0 : 1), 0) === 1;
+    const times = single ? reachAtMost(confidence, this.data.kurtosis) : reach(confidence, spread.kurtosis);
+    const far = (times * spread.stddev) / one + this.asymmetry(confidence);
     const margin = Math.ceil(far) * one;
     const best = dot(weights, this.numbers.values);
     return this.estimate(value, spread.stddev, value - margin, value + margin, confidence, best, 0, 0);
