@@ -177,8 +177,8 @@ def test_a_studio_that_is_killed_in_a_run_is_started_again_and_makes_the_map_at_
     with studio(tmp_path, root, book) as link:
         facts = played("recovery", tmp_path, link, "started")["facts"]
     assert "Recover charge" in facts["offered"] and facts["english"] == []
-    assert facts["done"] == "city-map.parquet is there. The data set has ε = 0.5 left." and facts["charges"] == 1
-    assert book.status("city", "full").charges == 1 and (root / "city-map.parquet").exists()
+    assert facts["done"] == "city-map.parquet is there. The data set has ε = 0.5 left." and facts["charges"] == 2
+    assert book.status("city", "full").charges == 2 and (root / "city-map.parquet").exists()
 
 
 @pytest.mark.slow

@@ -54,7 +54,7 @@ def weights_of(branchings: tuple[int, ...], budget: Budget) -> tuple[int, ...]:
     costs others less there, and gets more.
     """
     if len(branchings) < 2:
-        return (1,) * (1 + len(branchings))
+        return (1,)
     return (10, 9, 2) if isinstance(budget, PureDP) else (10, 9, 5)
 
 

@@ -32,7 +32,8 @@ class ValueEncoding:
     The moments' parts are Bernstein's polynomials: with y the place of the value between the bounds, 0 to 1, a record
     gives (1 − y, y) for the mean (degree 1), or ((1 − y)², 2y(1 − y), y²) for the variance too (degree 2). They add up
     to 1. So Σ y is Σ of the second part, and N is the sum of both. Whole numbers: y is read in steps of 1/1024, and a
-    record is `weights[0]` · 2²⁰ in all for the moments, and `weights[i]` · 2²⁰ in its one bin of level i.
+    record is `weights[0]` · 2²⁰ in all for the moments, and `weights[i]` · 2²⁰ in its one bin of level i; (1,) stands
+    for weights that are all 1.
 
     >>> value_encoding = ValueEncoding(0, 65, degree=1)
     >>> value_encoding.parts[value_encoding.quantizer.read(np.array([0, 13, 65]))] / value_encoding.scale
@@ -47,12 +48,12 @@ class ValueEncoding:
     high: float
     degree: int = 1
     branchings: tuple[int, ...] = ()
-    weights: tuple[int, ...] = ()
+    weights: tuple[int, ...] = (1,)
 
     def __post_init__(self) -> None:
         check_fields(self)
         object.__setattr__(self, "branchings", tuple(int(branching) for branching in self.branchings))
-        object.__setattr__(self, "weights", tuple(int(weight) for weight in self.weights) or (1,) * self.groups)
+        object.__setattr__(self, "weights", tuple(int(weight) for weight in self.weights))
         Quantizer(self.low, self.high, STEPS)
         many = len(self.branchings) >= MOST_BINS.bit_length()  # each level has twice as many bins, or more
         if self.degree not in (1, 2) or any(each < 2 for each in self.branchings) or many or self.bins > MOST_BINS:
@@ -60,8 +61,12 @@ class ValueEncoding:
                 f"a value encoding needs degree 1 (means) or 2 (variances too), and no bins or 2 to {MOST_BINS:,}, "
                 "each level of them at least twice as many as the one before"
             )
-        if len(self.weights) != self.groups or not all(1 <= weight <= 64 for weight in self.weights):
-            raise InputError("the weights of moments and of each level of bins must be whole numbers from 1 to 64")
+        given, alike = self.weights, set(self.weights) == {1}
+        if not all(1 <= weight <= 64 for weight in given) or len(given) != (1 if alike else self.groups):
+            raise InputError(
+                "the weights of moments and of each level of bins must be whole numbers from 1 to 64; where all are 1, "
+                "one of them stands for all"
+            )
 
     @cached_property
     def quantizer(self) -> Quantizer:
@@ -96,7 +101,8 @@ class ValueEncoding:
     @property
     def scales(self) -> tuple[int, ...]:
         """What a record gives to the moments, and to the bins of each level: exactly, whatever its value."""
-        return tuple(STEPS**2 * weight for weight in self.weights)
+        weights = self.weights if len(self.weights) == self.groups else self.weights * self.groups
+        return tuple(STEPS**2 * weight for weight in weights)
 
     @property
     def scale(self) -> int:
