@@ -181,7 +181,7 @@ def _of_values(rng: random.Random, odd: float) -> Order:
     odder |= {"max_records_per_cell": (0, 1000, 1 << 20, 1 << 40, 1 << 62, -1), "select": (True, False)}
     odder |= {"model": ("full", "values-only", "none"), "length": _words("median k-root-m worst-case 3 0 -1 1e9 long")}
     odder |= {"estimator": _words("own-means plain array-averaging levy quantile balanced median")}
-    odder |= {"mean_of": ("samples", "people", "cells"), "chop_user": (True, False), "cell_column": ("h3", "user")}
+    odder |= {"mean_of": ("records", "people", "cells"), "chop_user": (True, False), "cell_column": ("h3", "user")}
     asked |= _some(rng, odd / 2, odder)
     if asked.get("estimator") not in (None, "own-means"):
         asked |= {"model": "values-only", "quantiles": None, "bins": None}

@@ -46,7 +46,7 @@ KINDS = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mean_of", ["samples", "people"])
+@pytest.mark.parametrize("mean_of", ["records", "people"])
 @pytest.mark.parametrize("epsilon", [2, 20])
 def test_intervals_of_balanced_hold_the_mean_of_whatever_is_measured(epsilon, mean_of):
     """For each kind of 200 runs, also those asked at 50 %. The twin, a twentieth as wide, misses some kind."""
@@ -58,7 +58,7 @@ def test_intervals_of_balanced_hold_the_mean_of_whatever_is_measured(epsilon, me
         algorithm, kept = PublicLocationSpec.of(spec).kept(open_table(table, measured="speed", key=4))
         speed, user = table["speed"].to_numpy(), table["user"].to_numpy()
         each = np.bincount(user, speed) / np.bincount(user)
-        truth = float(speed.mean() if mean_of == "samples" else each.mean())
+        truth = float(speed.mean() if mean_of == "records" else each.mean())
         held, halved, narrow = [], [], []
         for draw in range(DRAWS):
             stream = Stream.fixed(f"{kind} {draw}".encode())
