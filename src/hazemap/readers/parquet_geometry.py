@@ -12,6 +12,7 @@ from typing import Any
 
 from hazemap.engines.table_source import Geometry
 from hazemap.errors import FileError, TableError
+from hazemap.gdal.own_files import refuse_named_files
 
 CRS84 = "OGC:CRS84"
 """What points are in where nothing else is said."""
@@ -118,6 +119,10 @@ def _refuse_odd(crs: Any, file: str) -> None:
     of_proj = {"init", "proj"} & crs.keys() if isinstance(crs, dict) else set()
     if of_proj or (isinstance(crs, str) and _PARAMETERS.search(crs)):
         raise FileError(f"the reference system that {file} declares is not read: declare it as PROJJSON")
+    said = json.dumps(crs).replace('\\"', '"')
+    if '"value": "' in said:  # a parameter of PROJJSON that is no number is the name of a grid's file
+        raise FileError(f"{file} cannot be read: its reference system names another file")
+    refuse_named_files(said.encode(), file)
 
 
 def _written(crs: Any, file: str) -> str:
