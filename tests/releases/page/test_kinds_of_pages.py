@@ -103,7 +103,7 @@ def test_a_page_is_told_the_histogram_of_each_place(statistics):  # noqa: F811
 
 def test_statistics_without_bins_have_no_histogram(statistics):  # noqa: F811
     tree = statistics.measurements.tree
-    flat = replace(tree, value_encoding=replace(tree.value_encoding, branchings=(), weights=()))
+    flat = replace(tree, value_encoding=replace(tree.value_encoding, branchings=(), weights=(1,)))
     counters = statistics.measurements.counters[:, : tree.value_encoding.degree + 1]
     made = replace(statistics, measurements=replace(statistics.measurements, tree=flat, counters=counters), ranks=())
     assert made.page_data()["histogram"] is None
