@@ -37,7 +37,7 @@ def text_of(value: Any) -> str | None:
     """
     try:
         return _text(value)
-    except Exception:
+    except Exception:  # an object of a frame may raise anything: that concerns its own row alone
         return None
 
 
