@@ -17,6 +17,7 @@ from hazemap.releases import Release
 from hazemap.releases.gis.catalogue_facts import Publication
 from hazemap.releases.gis.dcat_dataset import dcat_dataset
 from hazemap.releases.gis.stac_item import stac_item
+from hazemap.releases.page import page_file
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 
@@ -64,8 +65,9 @@ def test_flatgeobuf_carries_the_line(release, tmp_path):
     assert release.statement.line() in str(pyogrio.read_info(tmp_path / "map.fgb")["layer_metadata"])
 
 
-def test_no_file_says_when_it_was_made_but_by_its_day(release, tmp_path):
+def test_no_file_says_when_it_was_made_but_by_its_day(release, tmp_path, monkeypatch):
     """The time of a file is when a run ended; the second in which it began would say how long it took."""
+    monkeypatch.setattr(page_file, "template", lambda: "<!--title--><!--summary--><!--release-->")
     release.save(tmp_path / "map.parquet")
     for suffix in ("geojson", "gpkg", "fgb", "pmtiles", "csv", "tif", "qml", "sld"):
         release.export(tmp_path / f"map.{suffix}")
