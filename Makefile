@@ -12,7 +12,7 @@ TAB := src/hazemap/device/tab/device.html
 LICENCES := src/hazemap/bundled_licences.txt
 BUNDLED := studio/page/dist/page/licences.txt studio/app/dist/licences.txt studio/tab/dist/tab/licences.txt
 
-.PHONY: demo demo-federated demo-recipes demo-two-servers demo-browser demo-studio compare-quick compare-docs results test test-slow lint docs reference bench mutants constraints clean system studio man sbom dist
+.PHONY: demo demo-federated demo-recipes demo-two-servers demo-browser demo-studio compare-quick compare-docs results test test-slow lint docs changelog reference bench mutants constraints clean system studio man sbom dist
 
 demo: .venv/base $(PAGE)  ## Make a city, release it, draw it, ask it three questions (into ./demo)
 	$(BIN)/hazemap demo --folder demo
@@ -105,6 +105,9 @@ lint: .venv/test  ## Style, types, spelling, import floors
 	$(BIN)/mypy
 	$(BIN)/codespell
 	$(BIN)/python -m pytest tests/test_architecture.py
+
+changelog: .venv/bin/python  ## Move the fragments of changelog.d into CHANGELOG.md (VERSION=0.2.0: as that version)
+	$(BIN)/python distribution/changelog.py $(VERSION)
 
 reference: .venv/base  ## What docs/reference/cli takes from the code
 	$(BIN)/python docs/cli_reference.py

@@ -1,5 +1,6 @@
-"""What goes along with a release of hazemap itself: man pages and the bill of materials."""
+"""What goes along with a release of hazemap itself: man pages, the bill of materials and the changelog."""
 
+import datetime
 import json
 import re
 import shutil
@@ -16,6 +17,7 @@ from hazemap.cli.main import app
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "distribution"))
 
+import changelog  # noqa: E402
 import man_pages  # noqa: E402
 import software_bill  # noqa: E402
 
@@ -99,3 +101,48 @@ def test_what_the_pins_say_of_who_needs_whom():
     assert versions == {"a": "1", "b-c": "2", "d": "3"}
     assert software_bill.reached(["a"], needs) == {"a", "b-c", "d"}
     assert software_bill.reached(["b_c".replace("_", "-")], needs) == {"b-c"}
+
+
+CHANGES = """# Changelog
+
+Text.
+
+## [Unreleased]
+
+A line.
+
+### Added
+
+- One.
+
+## [0.1.0] - 2026-11-20
+
+### Added
+
+- Zero.
+"""
+
+
+def test_fragments_go_to_the_ends_of_their_headings(tmp_path):
+    (tmp_path / "README.md").write_text("no fragment")
+    (tmp_path / "two.added.md").write_text("Two\nlines.\n")
+    (tmp_path / "b-3.fixed.md").write_text("Three.\n")
+    text = changelog.assembled(CHANGES, changelog.fragments(tmp_path))
+    new = "A line.\n\n### Added\n\n- One.\n- Two\n  lines.\n\n### Fixed\n\n- Three.\n\n## [0.1.0]"
+    assert text == CHANGES.replace("A line.\n\n### Added\n\n- One.\n\n## [0.1.0]", new)
+    assert changelog.assembled(text, changelog.fragments(tmp_path.parent)) == text, "no fragments, no change"
+    version = changelog.released(text, "0.2.0", datetime.date(2026, 12, 1))
+    assert "## [Unreleased]\n\n## [0.2.0] - 2026-12-01\n\nA line." in version
+    assert "## [Unreleased]\n\n### Fixed\n\n- Three.\n\n## [0.2.0]" in changelog.assembled(
+        version, changelog.fragments(tmp_path) | {"added": []}
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("two.md", "a"), ("two.broken.md", "a"), ("Two.added.md", "a"), ("a.added.md", ""), ("a.added.md", "a " * 61)],
+)
+def test_fragments_that_break_the_rules_are_refused_by_name(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(SystemExit, match=re.escape(name)):
+        changelog.fragments(tmp_path)

@@ -3,6 +3,7 @@
 import ast
 import re
 import shlex
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +12,10 @@ import pytest
 import hazemap
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "distribution"))
+
+import changelog  # noqa: E402
+
 PACKAGE = ROOT / "src" / "hazemap"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -25,8 +30,6 @@ INCLUDED = re.compile(r"^```\{include\} (\S+)$", re.MULTILINE)
 NUMBER = r"(?<![\w.,])-?\d[\d,]*(?:\.\d+)?"
 LEADING = rf"({NUMBER}) [^()]*\({NUMBER} % interval ({NUMBER}) … ({NUMBER})\)"
 """A number that leads, and its interval."""
-WORDS = 2_000
-"""A page has so many words at most."""
 
 
 class Block(NamedTuple):
@@ -92,6 +95,21 @@ def test_the_changelog_knows_the_version():
     assert f"\n## [{hazemap.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
 
 
+def test_fragments_of_the_changelog_become_a_part_of_it():
+    found = changelog.fragments(ROOT / "changelog.d")
+    text = changelog.assembled((ROOT / "CHANGELOG.md").read_text(), found)
+    assert all(piece.replace("\n", "\n  ") in text for pieces in found.values() for piece in pieces)
+    names = [name for pieces in found.values() for piece in pieces for name, _ in LINK.findall(piece)]
+    assert not [name for name in names if not (ROOT / name).exists()]
+
+
+def test_the_unreleased_changes_are_short_enough_to_read():
+    text = (ROOT / "CHANGELOG.md").read_text()
+    unreleased = text[text.index("## [Unreleased]") : text.index(f"## [{hazemap.__version__}]")]
+    assert len(unreleased.split()) <= 1_500
+    assert {"Added", "Changed", "Removed", "Fixed"} >= set(re.findall(r"^### (.*)$", unreleased, re.MULTILINE))
+
+
 def prose(page: Path) -> str:
     """A page without its fenced blocks."""
     return re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
@@ -133,11 +151,6 @@ def test_every_page_is_in_the_contents_or_in_another_page():
             listed |= {page.parent / f"{line}.md" for line in tree.split() if not line.startswith(":")}
         listed |= {(page.parent / other).resolve() for other in INCLUDED.findall(page.read_text())}
     assert {page for page in PAGES if docs in page.parents} <= {page.resolve() for page in listed}
-
-
-def test_no_page_is_too_long_to_read():
-    docs = ROOT / "docs"
-    assert not [page for page in docs.rglob("*.md") if len(page.read_text().split()) > WORDS]
 
 
 def test_every_error_is_on_the_page_of_the_interface_with_its_exit_code():
