@@ -12,26 +12,26 @@ TAB := src/hazemap/device/tab/device.html
 LICENCES := src/hazemap/bundled_licences.txt
 BUNDLED := studio/page/dist/page/licences.txt studio/app/dist/licences.txt studio/tab/dist/tab/licences.txt
 
-.PHONY: demo demo-federated demo-recipes demo-two-servers demo-browser demo-studio compare-quick compare-docs results test test-slow lint docs changelog reference bench mutants constraints clean system studio man sbom dist
+.PHONY: demo demo-devices demo-recipes demo-two-servers demo-browser demo-studio compare-quick compare-docs results test test-slow lint docs changelog reference bench mutants constraints clean system studio man sbom dist
 
 demo: .venv/base $(PAGE)  ## Make a city, release it, draw it, ask it three questions (into ./demo)
 	$(BIN)/hazemap demo --folder demo
 
-demo-federated: .venv/server  ## A coordinator and 2,000 devices on this machine, until there is a map (in ./demo-federated)
-	rm -rf demo-federated
-	$(BIN)/hazemap demo-devices --folder demo-federated
+demo-devices: .venv/server  ## A coordinator and 2,000 devices on this machine, until there is a map (in ./demo-devices)
+	rm -rf demo-devices
+	$(BIN)/hazemap demo devices --folder demo-devices
 
 demo-recipes: .venv/server  ## A server and 1,500 devices with chat: frequent words, intervals, a device's account (in ./demo-recipes)
 	rm -rf demo-recipes
-	$(BIN)/hazemap demo-recipes --folder demo-recipes
+	$(BIN)/hazemap demo recipes --folder demo-recipes
 
 demo-two-servers: .venv/server  ## Leader, helper, coordinator and 2,000 devices, until there is a map (in ./demo-two-servers)
 	rm -rf demo-two-servers
-	$(BIN)/hazemap demo-two-servers --folder demo-two-servers
+	$(BIN)/hazemap demo two-servers --folder demo-two-servers
 
 demo-browser: .venv/server $(TAB) studio/tab/node_modules system  ## A coordinator, 60 devices and three tabs of Chromium make one map (in ./demo-browser)
 	rm -rf demo-browser
-	$(BIN)/hazemap demo-browser --folder demo-browser --visitors "node studio/tab/browser/visitors.mjs"
+	$(BIN)/hazemap demo browser --folder demo-browser --visitors "node studio/tab/browser/visitors.mjs"
 
 studio/tab/node_modules:
 	cd studio/tab && npm ci --silent --no-audit --no-fund
@@ -139,7 +139,7 @@ constraints: .venv/test  ## Pin anew what is installed by name
 	  --no-emit-find-links --no-emit-trusted-host --no-emit-options --output-file constraints/python.txt pyproject.toml
 
 clean:
-	rm -rf man dist studio/*/node_modules studio/*/dist $(PAGE) $(TAB) $(LICENCES) src/hazemap/studio/app .venv .venv-lowest .venv-newest .mutants demo demo-federated demo-recipes demo-two-servers demo-studio demo-browser comparison docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf man dist studio/*/node_modules studio/*/dist $(PAGE) $(TAB) $(LICENCES) src/hazemap/studio/app .venv .venv-lowest .venv-newest .mutants demo demo-devices demo-recipes demo-two-servers demo-studio demo-browser comparison docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv || { apt-get update -qq && apt-get install -qq -y python3-venv && $(PYTHON) -m venv .venv; }

@@ -279,8 +279,9 @@ def misunderstood(words: list[str]) -> str:
         if words[0] not in command.commands:
             return words[0]
         command, words = command.commands[words[0]], words[1:]
-    if "run" in getattr(command, "commands", ()) and words[:1] not in (["--help"], ["-h"], []):
-        command = command.commands["run"]  # `hazemap device --many …` is `hazemap device run --many …`
+    default = getattr(command, "default", None)
+    if default and words[:1] not in (["--help"], ["-h"]) and (words or default == "map"):
+        command = command.commands[default]  # `hazemap device --many …` is `hazemap device run --many …`
     known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
     known |= {"--help", "-h"}
     used = [word.partition("=")[0] for word in words if re.match(r"--?[a-zA-Z]", word)]
@@ -293,7 +294,10 @@ def test_commands_are_ones_that_the_command_line_knows():
     }
 
 
-@pytest.mark.parametrize("wrong", ["realise a.parquet", "release a.parquet --epsylon=1", "ledger limit nyc 1"])
+@pytest.mark.parametrize(
+    "wrong",
+    ["realise a.parquet", "release a.parquet --epsylon=1", "ledger limit nyc 1", "demo-devices", "demo --shard=2"],
+)
 def test_a_command_that_is_not_there_is_found(wrong):
     assert misunderstood(wrong.split())
 

@@ -1,18 +1,18 @@
-"""`hazemap demo-recipes`."""
+"""`hazemap demo recipes`."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from hazemap.cli.demo_chat import made_up, pairs, policy
+from hazemap.cli.demo.chat import made_up, pairs, policy
 from hazemap.recipes.recipe_log_format import checked
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("unhurried")
 def test_the_demo_ends_with_words_budgets_and_a_log_and_leaves_the_ledger_alone(hazemap, tmp_path, home):
-    done = hazemap("demo-recipes", "--people", "500", "--folder", "recipes", "--json")
+    done = hazemap("demo", "recipes", "--people", "500", "--folder", "recipes", "--json")
     assert done.code == 0, done.err
     facts = done.json
     assert [each["round"] for each in facts["rounds"]] == [1, 2]

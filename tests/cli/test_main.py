@@ -209,3 +209,14 @@ def _best(arguments: list[str]) -> float:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     return min(times)
+
+
+def test_the_list_of_commands_has_panels_and_a_demo_is_a_map_unless_another_is_named(hazemap, tmp_path):
+    done = hazemap("--help")
+    panels = [line for line in done.out.splitlines() if line.endswith(":") and not line.startswith(" ")]
+    assert panels == ["Options:", *(f"{panel}:" for panel in entry.PANELS)]
+    (tmp_path / "demo").write_text("no folder")
+    for words in ((), ("map",), ("--people", "2000")):
+        done = hazemap("demo", *words)
+        assert done.code == 2 and "the folder demo cannot be made" in done.err
+    assert hazemap("demo", "--nobody").code == hazemap("demo-devices").code == 2

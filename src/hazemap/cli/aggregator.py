@@ -67,7 +67,7 @@ def aggregator(
         ),
     ] = None,
 ) -> None:
-    """Serve as one of the two servers of DAP, each of which sees half of every report.
+    """Run one of the two servers of DAP, each of which sees half of every report.
 
     Run the leader and the helper on machines of two parties who do not work together: the privacy of reports needs one
     honest server. Stop it with Ctrl-C and start it again: everything goes on where it was.

@@ -52,7 +52,7 @@ def audit(
     output: Annotated[Path | None, typer.Option("-o", "--output", help="A page of it: a .md or a .html.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure what releases give away of one person, and compare it with the stated ε.
+    """Measure what releases reveal about one person, and compare it with the stated ε.
 
     It makes tables of people who do not exist, in pairs that differ in one person; releases them many times, from the
     bytes of a CSV file to the published file and the ledger; and proves a lower bound on ε from what came out. Exit

@@ -22,7 +22,7 @@ def browser_device(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Where this machine alone is served it.")] = 8471,
     as_json: AsJson = False,
 ) -> None:
-    """Serve, write or compare the page that makes a browser's tab a device, and print its SHA-256.
+    """Serve, write or compare the page that makes a browser tab a device, and print its SHA-256.
 
     Without --output or --compare it is served to this machine alone.
 

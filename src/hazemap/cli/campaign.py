@@ -42,7 +42,7 @@ class _CreateIsStart(TyperGroup):
 app = typer.Typer(
     name="campaign",
     cls=_CreateIsStart,
-    help="Order a map from people's devices, watch it being made, fetch it.",
+    help="Order a map from people's devices, watch its progress and fetch it.",
     epilog="Example: [bold]hazemap campaign watch commuters --token-file operator.token[/bold]",
     no_args_is_help=True,
 )

@@ -35,7 +35,7 @@ def centres(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find the K places that the people of a map have the least way to, and how many are nearest to each.
+    """Find K places with people close to them, and how many people are nearest to each.
 
     Ways are as the crow flies. Asking is free: it looks at released numbers alone. Intervals are those of the noise,
     for these places as if they had been chosen beforehand.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="collector",
-    help="Set up tasks of two servers, and collect the sums of their batches.",
+    help="Create tasks on two servers, and collect the sums of their batches.",
     epilog="Example: [bold]hazemap collector collect tasks/collector.toml --start 1767225600 --seconds 3600[/bold]",
     no_args_is_help=True,
 )

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from hazemap.cli.console_output import deliver, note
+from hazemap.cli.default_command import RunByDefault
 from hazemap.cli.device_clock import CLOCK, clock
 from hazemap.cli.device_options import (
     TABLE,
@@ -45,19 +45,10 @@ if TYPE_CHECKING:
     from hazemap.device.budget_tables import BudgetLine
 
 
-class _RunByDefault(TyperGroup):
-    """`hazemap device --many …` is `hazemap device run --many …`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0].startswith("-") and args[0] not in ("-h", "--help"):
-            args = ["run", *args]
-        return super().parse_args(ctx, args)
-
-
 app = typer.Typer(
     name="device",
-    cls=_RunByDefault,
-    help="Keep a person's rows, and answer campaigns without showing one.",
+    cls=RunByDefault,
+    help="Keep a person's rows and answer campaigns without revealing them.",
     epilog="Example: [bold]hazemap device --many 1000 --table people.parquet --token-file enrolment.token[/bold]",
     no_args_is_help=True,
 )

@@ -77,7 +77,7 @@ def export(
     force: Annotated[bool, typer.Option("--force", help="Replace a file or a table that is there.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the numbers of a release, a map or statistics, for other tools. The statement goes with them.
+    """Write the numbers of a release, a map or statistics, for other tools, with its statement.
 
     Of a map with slots the total of all of them is apart, in a file of its own: hours.total.gpkg beside hours.gpkg.
     Answers of a study are written as .csv. A .tif of statistics has a band for every timeslot. QGIS takes the colours

@@ -25,7 +25,7 @@ def inspect(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the privacy statement of a release and a summary of its transcript, after checking every byte."""
+    """Check every byte of a release, and show its privacy statement and a summary of its transcript."""
     from rich.table import Table
 
     from hazemap.releases import MarkedTimedRelease, Release, TimedRelease, check_columns, check_whole, open_release

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="ledger",
-    help="Show and set what data sets have paid, and may pay.",
+    help="Show what data sets have spent, and set the most that they may spend.",
     epilog="Example: [bold]hazemap ledger cap nyc 1[/bold]",
     no_args_is_help=True,
 )

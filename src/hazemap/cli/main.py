@@ -27,56 +27,45 @@ SLEEP_AT_ONCE = {"OPENBLAS_THREAD_TIMEOUT": "4"}
 
 BUG = "this is a bug in hazemap, not in what you asked; please report it with the lines above"
 
-COMMANDS = {
-    "demo": (
-        "Make a city up, release a map of it, draw it, ask it three questions, and show the truth beside the answers."
-    ),
-    "demo-devices": (
-        "Start a coordinator and many devices, make a map by secure aggregation, and show the truth beside it."
-    ),
-    "demo-recipes": (
-        "Start a server and many devices with chat, ask which words and pairs are frequent, and show a device's "
-        "account."
-    ),
-    "demo-two-servers": (
-        "Start two servers, a coordinator and many devices, and make a map from reports that no server can read."
-    ),
-    "demo-browser": (
-        "Start a coordinator, devices and the page of a device in a tab, and make a map with your browsers' tabs."
-    ),
-    "release": "Publish where the people of a table are, under differential privacy per person.",
-    "stats": (
-        "Publish the mean of a value per cell and timeslot, under differential privacy per person with all "
-        "their records."
-    ),
-    "schedule": "Release a map for every period of a calendar, each paid for once, within a yearly budget.",
-    "recover": "Make the file of a charge that was paid for, after a crash, a full disk or a failed write.",
-    "ask": "Ask a release for a number: in a box, a polygon, a cell, at a point, or by default in all.",
-    "centres": "Find the K places that the people of a map have the least way to, and how many are nearest to each.",
-    "show": "Draw a release as a map, with a legend, a scale bar, its uncertainty and its privacy statement.",
-    "plan": "Plan a release without touching any data: how certain cells of each size can be, and which to choose.",
-    "methods": "List methods of maps; describe one with its parameters, defaults and paper.",
-    "compare": "Compare methods on maps whose truth is known: errors, times, figures and a page.",
-    "audit": "Measure what releases give away of one person, and compare it with the stated ε.",
-    "inspect": "Show the privacy statement of a release and a summary of its transcript, after checking every byte.",
-    "statement": (
-        "Show the privacy statement of a release, or write it as a page to print, after checking every byte."
-    ),
-    "export": "Write the numbers of a release, a map or statistics, for other tools. The statement goes with them.",
-    "server": "Serve devices and campaigns; say who may enrol, order and look.",
-    "campaign": "Order a map from people's devices, watch it being made, fetch it.",
-    "aggregator": "Serve as one of the two servers of DAP, each of which sees half of every report.",
-    "collector": "Set up tasks of two servers, and collect the sums of their batches.",
-    "shuffler": "Shuffle what people's devices send to an analyser, who then cannot see who sent it.",
-    "policy": "Write and sign what recipes may ask of devices, and at which price.",
-    "device": "Keep a person's rows, and answer campaigns without showing one.",
-    "browser-device": "Serve, write or compare the page that makes a browser's tab a device, and print its SHA-256.",
-    "study": "Ask people's devices recipes, one after the other, within the budget of their analysis.",
-    "recipe": "Write what devices are asked of their events, and check it before anybody is asked.",
-    "studio": "Release maps in a browser: look at a table, plan, see what it costs and leaves, release, look, compare.",
-    "ledger": "Show and set what data sets have paid, and may pay.",
+PANELS: dict[str, dict[str, str]] = {
+    "Publish": {
+        "demo": "Try hazemap on made-up people: a map from a table (the default), from devices, or in browsers.",
+        "plan": "Plan a release without any data: how certain cells of each size can be, and which to choose.",
+        "release": "Publish where the people of a table are, under differential privacy per person.",
+        "stats": "Publish statistics of a value per cell and timeslot, private for all records of a person.",
+        "schedule": "Release a map for every period of a calendar, each paid for once, within a yearly budget.",
+        "recover": "Rebuild the file of a paid release after a crash, a full disk or a failed write.",
+        "ledger": "Show what data sets have spent, and set the most that they may spend.",
+        "studio": "Publish maps in a browser: look at a table, plan, compare prices, release and view.",
+    },
+    "Look": {
+        "ask": "Ask a release for a number: in a box, a polygon, a cell, at a point, or by default in all.",
+        "show": "Draw a release as a map, with a legend, a scale bar, its uncertainty and its privacy statement.",
+        "centres": "Find K places with people close to them, and how many people are nearest to each.",
+        "inspect": "Check every byte of a release, and show its privacy statement and a summary of its transcript.",
+        "statement": "Check every byte of a release, and show its privacy statement or write it as a page to print.",
+        "export": "Write the numbers of a release, a map or statistics, for other tools, with its statement.",
+    },
+    "Devices and servers": {
+        "server": "Run the coordinator and manage who may enrol devices, order and view campaigns.",
+        "campaign": "Order a map from people's devices, watch its progress and fetch it.",
+        "device": "Keep a person's rows and answer campaigns without revealing them.",
+        "browser-device": "Serve, write or compare the page that makes a browser tab a device, and print its SHA-256.",
+        "policy": "Write and sign the policy of devices: which recipes they may answer, and at which price.",
+        "recipe": "Write a recipe (a question to devices about their events) and check it before it is sent.",
+        "study": "Ask people's devices a series of recipes within the budget of their analysis.",
+        "aggregator": "Run one of the two servers of DAP, each of which sees half of every report.",
+        "collector": "Create tasks on two servers, and collect the sums of their batches.",
+        "shuffler": "Run a shuffler: it passes on what devices send to an analyser, who cannot see who sent it.",
+    },
+    "Research and audit": {
+        "methods": "List methods of maps; describe one with its parameters, defaults and paper.",
+        "compare": "Compare methods on maps whose truth is known: errors, times, figures and a page.",
+        "audit": "Measure what releases reveal about one person, and compare it with the stated ε.",
+    },
 }
-"""Every command, with the first sentences of its help. Its module is loaded when it is used."""
+COMMANDS = {name: text for panel in PANELS.values() for name, text in panel.items()}
+"""Every command, by panels of the help, with the first sentences of its own. Its module is loaded when it is used."""
 
 
 class Commands(TyperGroup):
@@ -99,9 +88,10 @@ class Commands(TyperGroup):
         super(TyperGroup, self).format_help(ctx, formatter)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as above
-        """A line for each command."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        """A line for each command, by panels."""
+        for panel, commands in PANELS.items():
+            with formatter.section(panel):
+                formatter.write_dl(list(commands.items()))
 
 
 class LazyCommands(dict[str, Any]):

@@ -45,7 +45,7 @@ def plan(
     as_json: AsJson = False,
     **asked: Any,
 ) -> None:
-    """Plan a release without touching any data: how certain cells of each size can be, and which to choose.
+    """Plan a release without any data: how certain cells of each size can be, and which to choose.
 
     Error bars are exact. What depends on where people are was tried on a made-up city with as many people.
     """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="policy",
-    help="Write and sign what recipes may ask of devices, and at which price.",
+    help="Write and sign the policy of devices: which recipes they may answer, and at which price.",
     epilog="Example: [bold]hazemap policy sign policy.toml --key-file policy.key -o policy.signed.json[/bold]",
     no_args_is_help=True,
 )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="recipe",
-    help="Write what devices are asked of their events, and check it before anybody is asked.",
+    help="Write a recipe (a question to devices about their events) and check it before it is sent.",
     epilog="Example: [bold]hazemap recipe example > words.toml[/bold]",
     no_args_is_help=True,
 )

@@ -45,7 +45,7 @@ def recover(
     ledger: LedgerPlace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make the file of a charge that was paid for, after a crash, a full disk or a failed write.
+    """Rebuild the file of a paid release after a crash, a full disk or a failed write.
 
     It uses the answers that were kept, at no price, and asks the same table what was not asked yet. Only a question
     that was being answered in the instant of the crash is paid again.

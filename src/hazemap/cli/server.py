@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from hazemap.cli.console_output import deliver, note
+from hazemap.cli.default_command import RunByDefault
 from hazemap.cli.server_client import LOCAL, Server, TokenFile, TrustCertificate
 from hazemap.cli.shared_options import AsJson, LedgerPlace, ledger_at
 from hazemap.errors import CodecError, FileError, InputError
@@ -15,19 +15,10 @@ from hazemap.service.operator_line import operator
 REACHED, KEPT, LET_IN, LIMITS = "How it is reached", "What it keeps", "Who enrols", "Limits"
 
 
-class _RunByDefault(TyperGroup):
-    """`hazemap server --data …` is `hazemap server run --data …`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0].startswith("-") and args[0] not in ("-h", "--help"):
-            args = ["run", *args]
-        return super().parse_args(ctx, args)
-
-
 app = typer.Typer(
     name="server",
-    cls=_RunByDefault,
-    help="Serve devices and campaigns; say who may enrol, order and look.",
+    cls=RunByDefault,
+    help="Run the coordinator and manage who may enrol devices, order and view campaigns.",
     epilog="Example: [bold]hazemap server --data coordinator[/bold]",
     no_args_is_help=True,
 )

@@ -51,7 +51,7 @@ def shuffler(
         ),
     ] = None,
 ) -> None:
-    """Shuffle what people's devices send to an analyser, who then cannot see who sent it.
+    """Run a shuffler: it passes on what devices send to an analyser, who cannot see who sent it.
 
     The shuffler itself can read nothing. Run it on a machine of a party that does not work with the analyser. Give the
     key that it prints to people, whose devices pin it, and each token in its folder to its analyser. A token ends when

@@ -22,7 +22,7 @@ def statement(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the privacy statement of a release, or write it as a page to print, after checking every byte.
+    """Check every byte of a release, and show its privacy statement or write it as a page to print.
 
     The page is one HTML file without a script. It explains each part, in one of four languages.
     """

@@ -44,7 +44,7 @@ def stats(
     as_json: AsJson = False,
     **asked: Any,
 ) -> None:
-    """Publish the mean of a value per cell and timeslot, under differential privacy per person with all their records.
+    """Publish statistics of a value per cell and timeslot, private for all records of a person.
 
     Declare bounds of the value, or let a part of the budget find them. Cells with too few people are marked.
     """

@@ -56,7 +56,7 @@ def studio(
     ] = None,
     key: Annotated[Path | None, typer.Option(metavar="PEM", rich_help_panel=REACHED, help="TLS: its key.")] = None,
 ) -> None:
-    """Release maps in a browser: look at a table, plan, see what it costs and leaves, release, look, compare.
+    """Publish maps in a browser: look at a table, plan, compare prices, release and view.
 
     It listens on this machine alone, and prints a link that lets one browser in. Another address needs TLS and --users.
 

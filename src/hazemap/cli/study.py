@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="study",
-    help="Ask people's devices recipes, one after the other, within the budget of their analysis.",
+    help="Ask people's devices a series of recipes within the budget of their analysis.",
     epilog="Example: [bold]hazemap study ask spring words.toml --token-file anna.token[/bold]",
     no_args_is_help=True,
 )

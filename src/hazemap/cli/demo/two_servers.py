@@ -1,4 +1,4 @@
-"""`hazemap demo-two-servers`: a leader, a helper, a coordinator and some thousand devices on this machine."""
+"""`hazemap demo two-servers`: a leader, a helper, a coordinator and some thousand devices on this machine."""
 
 import re
 import time
@@ -9,11 +9,9 @@ from typing import Annotated
 import typer
 
 from hazemap.cli.console_output import deliver, note, progress
-from hazemap.cli.demo_processes import enrolled, free_port, running
+from hazemap.cli.demo.processes import enrolled, free_port, running
 from hazemap.cli.shared_options import AsJson
 from hazemap.errors import HazemapError, InputError
-
-EXAMPLE = "Example: [bold]hazemap demo-two-servers --folder /tmp/two --people 500[/bold]"
 
 NAME, PURPOSE = "demo", "a demonstration on this machine, with people who do not exist"
 GRID = 6
@@ -22,7 +20,7 @@ _COUNTED = re.compile("a (batch|level) of")
 PARTIES = ("leader", "helper")
 
 
-def demo_two_servers(
+def two_servers(
     folder: Annotated[Path, typer.Option(help="The demo's folder; it must be new or empty.")] = Path(
         "demo-two-servers"
     ),
@@ -53,8 +51,8 @@ def demo_two_servers(
     from hazemap.atomic_write import write_whole
     from hazemap.cli.campaign import begin
     from hazemap.cli.campaign_display import watched
-    from hazemap.cli.demo import draw, files_in
-    from hazemap.cli.demo_devices import dealt_out
+    from hazemap.cli.demo.map import draw, files_in
+    from hazemap.cli.demo.devices import dealt_out
     from hazemap.planning.synthetic_city import BOX, DemoCity
     from hazemap.releases import Release
     from hazemap.server.campaign_spec import Campaign, Deadlines

@@ -1,4 +1,4 @@
-"""`hazemap demo`: everything once, on a city whose people are not real, with the truth beside the answers."""
+"""`hazemap demo map`: everything once, on a city whose people are not real, with the truth beside the answers."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from hazemap.planning.synthetic_city import DemoCity
     from hazemap.releases import Estimate, Release
 
-EXAMPLE = "Example: [bold]hazemap demo --folder /tmp/demo --people 20000[/bold]"
-
 CENTRE = "2.25,54.755,2.31,54.79"
 HARBOUR = ((2.36, 54.735), (2.46, 54.745), (2.455, 54.7), (2.38, 54.69))
 """A box and a polygon to ask about."""
@@ -25,7 +23,7 @@ GRID, NEIGHBOURHOOD = 8, 5
 """Levels of the squares that the truth is drawn on, and of a neighbourhood: 100 and 800 m wide."""
 
 
-def demo(
+def city_map(
     folder: Annotated[Path, typer.Option(help="The demo's folder; created if necessary.")] = Path("demo"),
     people: Annotated[
         int, typer.Option(metavar="N", min=1000, max=2_000_000, help="How many people live there.")

@@ -1,4 +1,4 @@
-"""`hazemap demo-recipes`: words and pairs of words that people type, asked of devices on this machine in two rounds."""
+"""`hazemap demo recipes`: words and pairs of words that people type, asked of devices on this machine in two rounds."""
 
 import time
 from fractions import Fraction
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hazemap.cli.console_output import deliver, note, progress
-from hazemap.cli.demo_chat import ANALYSIS, PURPOSE, STREAM, WORDS, chat_of, made_up, pairs, policy
-from hazemap.cli.demo_processes import enrolled, free_port, running
+from hazemap.cli.demo.chat import ANALYSIS, PURPOSE, STREAM, WORDS, chat_of, made_up, pairs, policy
+from hazemap.cli.demo.processes import enrolled, free_port, running
 from hazemap.cli.shared_options import AsJson
 from hazemap.errors import InputError
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from hazemap.recipes.signed_policy import SignedPolicy
     from hazemap.server.study_spec import StudySpec
 
-EXAMPLE = "Example: [bold]hazemap demo-recipes --folder /tmp/recipes --people 500[/bold]"
 CHAT = Path("../shared/data/irc_ubuntu_text_to_2013.parquet")
 NAME = "demo"
 LOCAL, DELTA = Fraction(6), Fraction(1, 10**6)
@@ -26,7 +25,7 @@ RULES = "[budget]\ncampaign = 4\nperiod = 4\n[cohort]\ncorrupt = 0.05\n"
 """The demo's people allow more than people do who say nothing, and assume that 1 in 20 works with the server."""
 
 
-def demo_recipes(
+def recipes(
     folder: Annotated[Path, typer.Option(help="The demo's folder; it must be new or empty.")] = Path("demo-recipes"),
     people: Annotated[
         int, typer.Option(metavar="N", min=200, max=10_000, help="How many people have a device.")
@@ -48,7 +47,7 @@ def demo_recipes(
     ledger of its own: yours is not touched.
     """
     from hazemap.algorithms import FrequentSequences
-    from hazemap.cli.demo import files_in
+    from hazemap.cli.demo.map import files_in
     from hazemap.codec import dumps
     from hazemap.protocols.secure_aggregation.signing_identities import Identity
     from hazemap.recipes.signed_policy import SignedPolicy

@@ -1,4 +1,4 @@
-"""`hazemap demo-devices`: a coordinator and some thousand devices on this machine, from the first key to the map."""
+"""`hazemap demo devices`: a coordinator and some thousand devices on this machine, from the first key to the map."""
 
 import time
 from fractions import Fraction
@@ -8,22 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hazemap.cli.console_output import deliver, note, progress
-from hazemap.cli.demo_processes import enrolled, free_port, running
+from hazemap.cli.demo.processes import enrolled, free_port, running
 from hazemap.cli.shared_options import AsJson
 from hazemap.errors import HazemapError, InputError
 
 if TYPE_CHECKING:
     from hazemap.planning.synthetic_city import DemoCity
 
-EXAMPLE = "Example: [bold]hazemap demo-devices --folder /tmp/devices --people 500[/bold]"
-
 NAME, PURPOSE = "demo", "a demonstration on this machine, with people who do not exist"
 GRID = 6
 """The level of the squares that the truth is drawn on."""
 
 
-def demo_devices(
-    folder: Annotated[Path, typer.Option(help="The demo's folder; it must be new or empty.")] = Path("demo-federated"),
+def devices(
+    folder: Annotated[Path, typer.Option(help="The demo's folder; it must be new or empty.")] = Path("demo-devices"),
     people: Annotated[
         int, typer.Option(metavar="N", min=200, max=100_000, help="How many people have a device.")
     ] = 2000,
@@ -45,7 +43,7 @@ def demo_devices(
     from hazemap.atomic_write import write_whole
     from hazemap.cli.campaign import begin
     from hazemap.cli.campaign_display import watched
-    from hazemap.cli.demo import draw, files_in
+    from hazemap.cli.demo.map import draw, files_in
     from hazemap.planning.synthetic_city import BOX, DemoCity
     from hazemap.releases import Release
     from hazemap.server.campaign_spec import Campaign, Deadlines

@@ -1,4 +1,4 @@
-"""`hazemap demo-browser`: a coordinator, sixty devices and three tabs of browsers on this machine make one map."""
+"""`hazemap demo browser`: a coordinator, sixty devices and three tabs of browsers on this machine make one map."""
 
 import json
 import shlex
@@ -13,11 +13,9 @@ from typing import Annotated, Any
 import typer
 
 from hazemap.cli.console_output import deliver, note, progress
-from hazemap.cli.demo_processes import Alive, enrolled, free_port, running
+from hazemap.cli.demo.processes import Alive, enrolled, free_port, running
 from hazemap.cli.shared_options import AsJson
 from hazemap.errors import HazemapError, InputError
-
-EXAMPLE = "Example: [bold]hazemap demo-browser --folder /tmp/browser[/bold]"
 
 NAME, PURPOSE = "demo", "a demonstration on this machine, with people who do not exist"
 GRID = 4
@@ -34,7 +32,7 @@ Logs = Callable[[], list[list[str]]]
 """Every tab's log, once it is asked for."""
 
 
-def demo_browser(
+def browser(
     folder: Annotated[Path, typer.Option(help="The demo's folder; it must be new or empty.")] = Path("demo-browser"),
     people: Annotated[int, typer.Option(metavar="N", min=50, max=5_000, help="How many people have a device.")] = 60,
     tabs: Annotated[int, typer.Option(metavar="N", min=1, max=9, help="How many tabs are devices besides.")] = 3,
@@ -57,8 +55,8 @@ def demo_browser(
     from hazemap.atomic_write import write_whole
     from hazemap.cli.campaign import begin
     from hazemap.cli.campaign_display import watched
-    from hazemap.cli.demo import draw, files_in
-    from hazemap.cli.demo_devices import dealt_out
+    from hazemap.cli.demo.map import draw, files_in
+    from hazemap.cli.demo.devices import dealt_out
     from hazemap.planning.synthetic_city import BOX, DemoCity
     from hazemap.releases import Release
     from hazemap.server.campaign_spec import Campaign, Deadlines
