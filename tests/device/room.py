@@ -11,6 +11,7 @@ from hazemap.cells import Leaves
 from hazemap.device import enrolment
 from hazemap.device import row_store as rows
 from hazemap.device.consent_policy import Policy
+from hazemap.device.device_account import DeviceAccount
 from hazemap.device.public_recipe_log import PublicRecipeLog
 from hazemap.device.row_store import PersonRows
 from hazemap.device.server_task import ServerTask
@@ -98,7 +99,8 @@ class Room:
     def answering(self, position, store=None):
         store = store or self.store
         device = self.devices[position]
-        return Answering(store, device, enrolment.read(store, device), self.policy, Stream.from_os(), self.public_log)
+        account = DeviceAccount(store, device, enrolment.read(store, device), self.policy, self.public_log)
+        return Answering(account, Stream.from_os())
 
     def work(self, position):
         message = self.server.message_for(position)

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from hazemap.device import account_clock, enrolment
 from hazemap.device.account_clock import AccountClock, Uptime, system_uptime
+from hazemap.device.device_account import AskedReport, DeviceAccount
 from hazemap.device.encrypted_store import EncryptedStore
 from hazemap.device.privacy_account import PrivacyAccount
 from hazemap.device.recipe_account import RecipeAccount
-from hazemap.device.report_charging import MadeReport, ReportCharging
 from hazemap.device.task_handler import Answering
-from hazemap.errors import InputError
+from hazemap.errors import InputError, Refused
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.recipes.policy_document import example
@@ -271,16 +271,17 @@ def test_answers_to_recipes_are_paid_by_the_account_s_time(store):
     assert [each.time for each in RecipeAccount(store, devices[0]).charges()] == [NOW]
 
 
-def test_reports_to_two_servers_are_paid_by_the_account_s_time(store):
-    def step(name, now):
-        made = MadeReport(b"report", (b"share",), b"reply")
-        asked = request("0.4", audience=name * 32)
-        done = ReportCharging(store, 1, example()).step(asked, "ages", "SELECT 1", lambda: made, now)
-        assert store.commit([done.writes]) == [None]
-        return done.reply
+def test_every_report_is_paid_by_the_account_s_time(store):
+    own = DeviceAccount(store, 1, enrolment.read(store, 1), OPEN)
 
-    assert step(b"1", NOW) == b"reply" and AccountClock(store).reading(NOW).writes == ()
-    assert step(b"2", NOW + 400 * DAY) is None
+    def paid(name, now):
+        done = own.paid(AskedReport(request("0.4", audience=name * 32), example()), now, bytes)
+        assert store.commit([done.writes]) == [None]
+
+    paid(b"1", NOW)
+    assert AccountClock(store).reading(NOW).writes == ()
+    with pytest.raises(Refused, match="the analysis next_word may be told of by 1 reports"):
+        paid(b"2", NOW + 400 * DAY)
 
 
 def test_stored_devices_that_answer_a_study_pay_by_the_account_s_time(store, monkeypatch):
@@ -307,15 +308,9 @@ def _until_paid(room, device, clock, now):
             if other != position:
                 room.turn(other)
         if (work := room.work(position)) is not None:
-            own = Answering(
-                room.store,
-                device,
-                enrolment.read(room.store, device),
-                room.policy,
-                Stream.from_os(),
-                room.public_log,
-                clock,
-            )
+            known = enrolment.read(room.store, device)
+            account = DeviceAccount(room.store, device, known, room.policy, room.public_log, clock)
+            own = Answering(account, Stream.from_os())
             step = own.answer(replace(work, until=now.timestamp() + 60), now)
             assert room.store.commit([step.writes]) == [None]
             if step.refusal:
@@ -326,8 +321,8 @@ def _until_paid(room, device, clock, now):
 
 
 def test_whoever_charges_a_device_has_asked_this_clock():
-    charging = re.compile(r"[aA]ccount(\([^)]*\))?\.charge\(")
+    charging = re.compile(r"(account|campaigns|recipes)(\([^)]*\))?\.charge\(", re.I)
     package = Path(account_clock.__file__).parents[1]
     files = [path for folder in ("device", "study") for path in (package / folder).glob("*.py")]
     found = {path.name: "paid_at" in path.read_text() for path in files if charging.search(path.read_text())}
-    assert len(found) >= 5 and all(found.values()), found
+    assert found == {"device_account.py": True}, "one place charges, by the account's time"

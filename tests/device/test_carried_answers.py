@@ -15,8 +15,9 @@ from hazemap.codec import dumps
 from hazemap.device import enrolment
 from hazemap.device.account_clock import AccountClock
 from hazemap.device.activity_log import ActivityLog
-from hazemap.device.carried_answers import CANNOT, CHANGED, LEFT, CarriedAnswers
+from hazemap.device.carried_answers import CHANGED, LEFT, CarriedAnswers
 from hazemap.device.consent_policy import Policy
+from hazemap.device.device_account import CANNOT, DeviceAccount
 from hazemap.device.encrypted_store import Commits, EncryptedStore
 from hazemap.device.privacy_account import PrivacyAccount
 from hazemap.device.report_lines import ReportLines
@@ -78,8 +79,8 @@ class Room:
         async def line(url):
             return self.servers[url]
 
-        options = (self.store, self.device, known, self.policy, Stream.from_os(), ReportLines(line))
-        return CarriedAnswers(*options, Commits(self.store), **changes)
+        account = DeviceAccount(self.store, self.device, known, self.policy)
+        return CarriedAnswers(account, Stream.from_os(), ReportLines(line), Commits(self.store), **changes)
 
     def answered(self, carried, answers=None, **changes):
         work = announcement(carried, **changes)
@@ -225,7 +226,7 @@ def test_reports_that_an_analyser_sees_are_charged_as_seen(tmp_path, randomised)
     room = Room(tmp_path, replace(RULES, campaign=Fraction(2)))
     room.servers = {URL: wire}
     answers = room.answers()
-    answers.enrolment = replace(answers.enrolment, pinned=SERVER.public.hex())
+    answers.account.enrolment = replace(answers.account.enrolment, pinned=SERVER.public.hex())
     assert room.answered(announced, answers, message=told(announced)) is None
     assert len(wire.sent) == 1 and [charge.seen for charge in room.charges] == [randomised]
 
@@ -288,7 +289,7 @@ def test_rows_that_cannot_be_counted_look_like_no_rows_and_like_any_rows(room, m
     assert len(Rows(room.store, room.device)) == 1
     assert room.answered(carried()) is None
     with_row = carried(batch="cd")
-    monkeypatch.setattr("hazemap.device.carried_answers.Rows.table", lambda *_: 1 / 0)
+    monkeypatch.setattr("hazemap.device.device_account.Rows.table", lambda *_: 1 / 0)
     assert room.answered(with_row) is None
     assert "could not be counted (ZeroDivisionError)" in room.log[-1].question
     assert len({len(body) for body in room.servers[ONE].bodies}) == 1

@@ -14,6 +14,7 @@ from hazemap.codec import dumps
 from hazemap.device import enrolment, recipe_answer
 from hazemap.device.activity_log import ActivityLog
 from hazemap.device.carried_answers import CHANGED, LEFT, CarriedAnswers
+from hazemap.device.device_account import DeviceAccount
 from hazemap.device.encrypted_store import Commits, EncryptedStore
 from hazemap.device.event_store import ApprovedStreams, EventStore
 from hazemap.device.public_recipe_log import PublicRecipeLog
@@ -69,13 +70,13 @@ class Room:
         async def line(url):
             return self.servers[url]
 
-        options = (self.store, self.device, known, self.rules, Stream.from_os(), ReportLines(line))
-        return CarriedAnswers(*options, Commits(self.store), self.log, **changes)
+        account = DeviceAccount(self.store, self.device, known, self.rules, self.log)
+        return CarriedAnswers(account, Stream.from_os(), ReportLines(line), Commits(self.store), **changes)
 
     def publish(self, asked):
         """The server logs a round."""
         task = asked.task
-        if self.log.refusal(task, self.answers().seen()) is not None:
+        if self.log.refusal(task, self.answers().account.seen()) is not None:
             self.log.take([entry_of(task, self.log.head)])
 
     def answered(self, asked, publish=True, now=None, **changes):

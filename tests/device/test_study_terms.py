@@ -141,8 +141,8 @@ def test_what_a_study_cost_before_the_period_still_counts_toward_its_word(store)
     for number in (1, 2):
         begun(store, asked(number), nonce=bytes([number]) * 32, upto=Stage.MASKED)
     room = Room(store, asked(3), policy=OPEN, nonce=b"9" * 32)
-    answers = room.answering(0)._recipes()
+    asked_again = room.answering(0)._recipes().weighed(room.task, Audience.of_session(room.terms)).asked
     later = NOW.replace(year=NOW.year + 3)
-    refused = answers.refusal(answers.weighed(room.task, Audience.of_session(room.terms)), later)
+    refused = RecipeAccount(store, first).refusal(asked_again.request, asked_again.policy, later)
     assert refused is not None and refused.private and "it said that it would cost" in refused.reason
     assert len(RecipeAccount(store, first).charges()) == 2

@@ -12,12 +12,11 @@ from hazemap.cells import Leaves
 from hazemap.device import enrolment, session_records
 from hazemap.device import row_store as rows
 from hazemap.device.activity_log import ActivityLog
+from hazemap.device.device_account import CLOCKS, AskedReport, DeviceAccount
 from hazemap.device.encrypted_store import EncryptedStore
 from hazemap.device.privacy_account import PrivacyAccount
 from hazemap.device.recipe_account import RecipeAccount
-from hazemap.device.report_charging import MadeReport, ReportCharging
 from hazemap.device.shipped_policies import ShippedPolicies
-from hazemap.device.task_handler import CLOCKS
 from hazemap.encoders import Concatenation, Counts, HaarWavelet
 from hazemap.encoders.encoder import Entries
 from hazemap.noisy_queries import Query
@@ -369,9 +368,8 @@ def test_who_charges_between_a_look_at_the_account_and_a_charge_keeps_that_charg
         step = room.answering(0).answer(room.work(0), NOW)
     else:
         monkeypatch.setattr(kind, "refusal", judged)
-        step = ReportCharging(store, first, example()).step(
-            report(), "ages", "SELECT 1", lambda: MadeReport(b"", (), b""), NOW
-        )
+        own = DeviceAccount(store, first, enrolment.read(store, first), FEW)
+        step = own.paid(AskedReport(report(), example()), NOW, bytes)
     [lost] = store.commit([step.writes])
     assert "another process" in str(lost) and [each.campaign for each in account.charges()] == ["other"]
 
@@ -403,7 +401,7 @@ def test_no_row_no_key_and_no_share_is_in_any_process_log(store, caplog):
     refused = Room(store, task(), policy=replace(FEW, people=1_000), nonce=b"2" * 32)
     refused.turn(0)
     text = caplog.text
-    assert "answers round 1 of homes" in text and "refuses a session" in text
+    assert "answers round 1 of homes" in text and "refuses to answer" in text
     for position, device in enumerate(devices):
         own = enrolment.read(store, device)
         for secret in (own.identity, own.sampling):

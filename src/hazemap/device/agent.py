@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from hazemap.device.backoff import Backoff, jittered
 from hazemap.device.carried_answers import CarriedAnswers
 from hazemap.device.consent_policy import Policy
+from hazemap.device.device_account import DeviceAccount
 from hazemap.device.encrypted_store import Commits, EncryptedStore, Write
 from hazemap.device.enrolment import Enrolment, enrolled, saved
 from hazemap.device.http_client import HttpReply, HttpTransport
@@ -92,17 +93,9 @@ class Agent:
     _swept: float = 0.0
 
     def __post_init__(self) -> None:
-        self._carrying = CarriedAnswers(
-            store=self.store,
-            device=self.device,
-            enrolment=self.enrolment,
-            policy=self.policy,
-            stream=self.stream,
-            lines=self.lines,
-            commits=self.commits,
-            public_log=self.public_log,
-        )
-        self._answering = Answering(self.store, self.device, self.enrolment, self.policy, self.stream, self.public_log)
+        account = DeviceAccount(self.store, self.device, self.enrolment, self.policy, self.public_log)
+        self._carrying = CarriedAnswers(account, self.stream, self.lines, self.commits)
+        self._answering = Answering(account, self.stream)
 
     async def run(self) -> None:
         """Ask and answer until the task is cancelled."""
@@ -151,7 +144,7 @@ class Agent:
             return jittered(SILENT)
         if work.stage == ANNOUNCED:
             return await self._carried(work)
-        asked, seen = self._answering.recipe_task(work), self._answering.seen()
+        asked, seen = self._answering.recipe_task(work), self._answering.account.seen()
         if asked is not None:
             await self.public_log.read(self.http_transport, asked, seen)
         begun = time.monotonic()
@@ -165,7 +158,7 @@ class Agent:
 
     async def _carried(self, work: ServerTask) -> float:
         """A report that goes to other servers: made, charged and sent there; the server hears only that it was."""
-        asked, seen = self._carrying.recipe_task(work), self._carrying.seen()
+        asked, seen = self._carrying.recipe_task(work), self._carrying.account.seen()
         if asked is not None:
             await self.public_log.read(self.http_transport, asked, seen)
         told = await self._carrying.answered(work, _now(), seen, self._held)

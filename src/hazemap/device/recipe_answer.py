@@ -1,4 +1,4 @@
-"""One device's answer to a recipe: admitted, weighed, made, randomised, charged (McMillan et al. 2022, section 4).
+"""One device's answer to a recipe: admitted, weighed, made, randomised (McMillan et al. 2022, section 4).
 
 Until the query runs, nothing that is done depends on an event, so a refusal tells nothing about any. From then on there
 is an answer, whatever happens: who is not in the recipe's cohort, has no matching event, too many of them or a damaged
@@ -9,24 +9,23 @@ Cohort fields may be told in the clear, by the policy. Here they are not: whoeve
 A refusal would tell each server what it has no need to know, and would be a silence that depends on events.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.device.allowed_policy import allowed
 from hazemap.device.consent_policy import Policy
-from hazemap.device.encrypted_store import EncryptedStore, Write
+from hazemap.device.device_account import AskedReport
+from hazemap.device.encrypted_store import EncryptedStore
 from hazemap.device.event_store import ApprovedStreams, EventStore
 from hazemap.device.query_sandbox import AdmittedQuery, EventSource, QuerySandbox
-from hazemap.device.recipe_account import RecipeAccount, RecipeRefusal
 from hazemap.device.recipe_check import admit, sum_price
 from hazemap.device.recipe_log_entry import RecipeLogEntry
-from hazemap.device.report_records import ReportRecords
 from hazemap.device.report_request import ReportRequest
 from hazemap.device.shipped_policies import ShippedPolicies
 from hazemap.errors import Refused
@@ -79,7 +78,16 @@ class WeighedRecipe:
 
     recipe: Recipe
     admitted: AdmittedQuery
-    request: ReportRequest
+    asked: AskedReport
+
+    def entry(self, now: datetime) -> RecipeLogEntry:
+        """The line of the log, before a report is made."""
+        return RecipeLogEntry.about(self.asked.request, self.recipe.id, self.recipe.query.text, "admitted", now)
+
+    def answered(self, line: RecipeLogEntry, bits: NDArray[Any], reply: bytes) -> RecipeLogEntry:
+        """The line, with the randomised report, its price and a digest of what leaves the device."""
+        report = np.packbits(bits.astype(np.uint8)).tobytes()
+        return line.answered(self.asked.request.price, report, (reply,))
 
 
 @dataclass(frozen=True)
@@ -116,60 +124,17 @@ class RecipeAnswers:
         delta = Fraction(0) if isinstance(task.budget, PureDP) else task.budget.delta
         whole = ReportPrice(task.budget.epsilon, delta)
         request = replace(request, cohort=audience.reports, study=task.campaign, whole=whole)
-        return WeighedRecipe(recipe, admitted, request)
+        return WeighedRecipe(recipe, admitted, AskedReport(request, self.policy))
 
-    def refusal(self, weighed: WeighedRecipe, paid_at: datetime) -> RecipeRefusal | None:
-        """Why this report is not made, by checks 1 to 3; None where it is."""
-        return RecipeAccount(self.store, self.device).refusal(weighed.request, self.policy, paid_at)
-
-    def answered(
-        self,
-        weighed: WeighedRecipe,
-        law: Randomiser,
-        now: datetime,
-        paid_at: datetime,
-        number: int,
-        most_ones: int | None = None,
-    ) -> "AnsweredRecipe":
-        """The query runs, and its answer is randomised. `refusal` was asked before, and `number` taken before that.
+    def bits(self, weighed: WeighedRecipe, law: Randomiser, now: datetime, most_ones: int | None = None) -> Bits:
+        """The query runs, and its answer is randomised, uint8[recipe.size]: only within `DeviceAccount.paid`.
 
         A report has at most so many 1s, where that is proved of it (`report_weight`).
         """
         source = ApprovedStreams(EventStore(self.store, self.device), self.policy, now.timestamp())
         place = reported_bin(weighed.recipe, weighed.admitted, self.policy, source, self.stream)
         size = weighed.recipe.size
-        bits = report_within(law, self.stream, place, size, size if most_ones is None else most_ones)
-        return AnsweredRecipe(self.store, self.device, weighed.request, paid_at, number, bits)
-
-
-@dataclass(frozen=True)
-class AnsweredRecipe:
-    """A report as it was randomised, uint8[recipe.size], and what it costs; `number` and `paid_at` are its charge's."""
-
-    store: EncryptedStore
-    device: int
-    request: ReportRequest
-    paid_at: datetime
-    number: int
-    bits: Bits = field(repr=False)
-
-    @property
-    def vector(self) -> NDArray[np.int64]:
-        """What the protocol masks, int64[recipe.size]."""
-        return self.bits.astype(np.int64)
-
-    @property
-    def charge(self) -> Write:
-        """The statement that charges the report."""
-        return RecipeAccount(self.store, self.device).charge(self.request, self.paid_at, self.number)
-
-    def paid(self, reply: bytes) -> tuple[Write, ...]:
-        """The statements that charge the report and keep its reply: one reply to one audience, for one charge."""
-        return self.charge, ReportRecords(self.store, self.device).kept(self.request.key, reply)
-
-    def noted(self, line: RecipeLogEntry, reply: bytes) -> RecipeLogEntry:
-        """The line of the log, with the report, its price and a digest of what leaves the device."""
-        return line.answered(self.request.price, np.packbits(self.bits).tobytes(), (reply,))
+        return report_within(law, self.stream, place, size, size if most_ones is None else most_ones)
 
 
 def reported_bin(

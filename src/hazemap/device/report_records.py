@@ -1,33 +1,52 @@
-"""Replies to recipes, kept as they were sent: who asks again for the same, for the same people, gets the same bytes.
+"""Reports to other servers, kept as they were made: the same bytes are sent until they are there, for one charge.
 
-A reply is kept in the transaction that charges it, before anything is sent. So a crash before the transaction means
-that nothing was said and nothing is owed, and after it the same bytes are sent for the charge that stands. Another
-roster, shard or round has another key: fresh randomness, and another charge.
+A report is kept in the transaction that charges it, before anything is sent. So a crash before the transaction means
+that nothing was said and nothing is owed, and after it the same bytes are sent for the charge that stands.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final
 
 from hazemap.device.encrypted_store import EncryptedStore, Write
+
+_NUMBER: Final = 8
+_WORDS: Final = 32
+
+
+@dataclass(frozen=True)
+class KeptReport:
+    """Its line in the log, the digest of the announcement that it answers, and the bytes to send."""
+
+    number: int
+    answers: bytes
+    parcel: bytes = field(repr=False)
 
 
 @dataclass(frozen=True)
 class ReportRecords:
-    """The replies of one device, by the key of their request (`report_request`)."""
+    """The reports of one device, by the name of their batch."""
 
     store: EncryptedStore
     device: int
 
-    def find(self, key: bytes) -> bytes | None:
-        """The bytes that were made for a request; None where none were."""
-        tag = self._tag(key)
+    def find(self, batch: bytes) -> KeptReport | None:
+        """The report that was made for a batch; None where none was."""
+        tag = self._tag(batch)
         found = self.store.read("SELECT sealed FROM reports WHERE device = ? AND tag = ?", self.device, tag)
-        return self.store.unseal("reports", self.device, tag, found[0][0]) if found else None
+        if not found:
+            return None
+        plain = self.store.unseal("reports", self.device, tag, found[0][0])
+        head = _NUMBER + _WORDS
+        return KeptReport(int.from_bytes(plain[:_NUMBER], "big"), plain[_NUMBER:head], plain[head:])
 
-    def kept(self, key: bytes, reply: bytes) -> Write:
-        """The statement that keeps a reply; it fails where there is one."""
-        tag = self._tag(key)
-        sealed = self.store.seal("reports", self.device, tag, reply)
-        return Write("INSERT INTO reports VALUES (?, ?, ?)", (self.device, tag, sealed))
+    def kept(self, batch: bytes, report: KeptReport) -> Write:
+        """The statement that keeps a report; it fails where there is one."""
+        tag = self._tag(batch)
+        plain = report.number.to_bytes(_NUMBER, "big") + report.answers + report.parcel
+        return Write(
+            "INSERT INTO reports VALUES (?, ?, ?)",
+            (self.device, tag, self.store.seal("reports", self.device, tag, plain)),
+        )
 
-    def _tag(self, key: bytes) -> bytes:
-        return self.store.tag(self.device, b"report" + key)
+    def _tag(self, batch: bytes) -> bytes:
+        return self.store.tag(self.device, b"report" + batch)

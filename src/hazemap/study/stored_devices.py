@@ -8,20 +8,18 @@ import numpy as np
 
 from hazemap.arrays import Ints
 from hazemap.device import enrolment
-from hazemap.device.account_clock import AccountClock
 from hazemap.device.allowed_policy import allowed
 from hazemap.device.consent_policy import Policy
+from hazemap.device.device_account import AskedReport, DeviceAccount, PrivateRefusal
 from hazemap.device.encrypted_store import EncryptedStore
 from hazemap.device.event_store import ApprovedStreams, EventStore
 from hazemap.device.query_sandbox import AdmittedQuery
-from hazemap.device.recipe_account import RecipeAccount
 from hazemap.device.recipe_answer import reported_bin
 from hazemap.device.recipe_check import admit, sum_price
 from hazemap.device.report_request import ReportRequest
 from hazemap.device.shipped_policies import ShippedPolicies
 from hazemap.errors import Refused
 from hazemap.privacy.random_stream import Stream
-from hazemap.recipes.policy import ShippedPolicy
 from hazemap.recipes.recipe import Recipe
 from hazemap.trust.recipe_terms import randomiser_of
 
@@ -31,7 +29,7 @@ PRIVATE = "nothing is left to spend on this recipe"
 
 @dataclass
 class StoredDevices:
-    """Every device of a store, within its accepted policy and its owner's `rules`: charged before it reads an event.
+    """Every device of a store, within its accepted policy and its owner's `rules`: charged before anybody sees its bin.
 
     `refusals` counts why devices did not answer the last recipe. Cost: O(devices · events), some milliseconds each.
     """
@@ -55,22 +53,22 @@ class StoredDevices:
             return np.zeros(0, dtype=np.int64)
         price = sum_price(recipe, randomiser_of(recipe), recipe.minimum_cohort, policy.accounting)
         request = ReportRequest.of(recipe, admitted.touched, price, bytes(32))
-        paying = [device for device in every if self._pays(device, request, policy, now)]
-        return np.array([self._bin(device, recipe, admitted, policy, now) for device in paying], dtype=np.int64)
+        asked = AskedReport(request, policy)
+        bins = [self._bin(device, asked, recipe, admitted, now) for device in every]
+        return np.array([each for each in bins if each is not None], dtype=np.int64)
 
-    def _pays(self, device: int, request: ReportRequest, policy: ShippedPolicy, now: datetime) -> bool:
-        """Whether a device agrees, and has paid."""
-        account = RecipeAccount(self.store, device)
-        number = account.next_number()
-        paid_at = AccountClock(self.store).reading(now)
-        if refused := account.refusal(request, policy, paid_at.now):
-            self.refusals[PRIVATE if refused.private else refused.reason] += 1
-            return False
-        [failed] = self.store.commit([(account.charge(request, paid_at.now, number), *paid_at.writes)])
+    def _bin(
+        self, device: int, asked: AskedReport, recipe: Recipe, admitted: AdmittedQuery, now: datetime
+    ) -> int | None:
+        """The bin of a device that agrees and has paid."""
+        account = DeviceAccount(self.store, device, enrolment.read(self.store, device), self.rules)
+        source = ApprovedStreams(EventStore(self.store, device), asked.policy, now.timestamp())
+        try:
+            paid = account.paid(asked, now, lambda: reported_bin(recipe, admitted, asked.policy, source, self.stream))
+        except Refused as error:
+            self.refusals[PRIVATE if isinstance(error, PrivateRefusal) else str(error)] += 1
+            return None
+        [failed] = self.store.commit([paid.writes])
         if failed is not None:
             self.refusals["another process has charged this device meanwhile"] += 1
-        return failed is None
-
-    def _bin(self, device: int, recipe: Recipe, admitted: AdmittedQuery, policy: ShippedPolicy, now: datetime) -> int:
-        source = ApprovedStreams(EventStore(self.store, device), policy, now.timestamp())
-        return reported_bin(recipe, admitted, policy, source, self.stream)
+        return None if failed else paid.made
