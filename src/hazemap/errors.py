@@ -85,16 +85,16 @@ class PeriodPaid(BudgetError):
 class Stopped(HazemapError):
     """A release that looked at what its first tenth buys, and stopped: the rest is not paid.
 
-    `charge` is that of the look, `statement` what it promises, `why` one of "box", "outside", "nobody" and "few", and
-    `advice` what to do. `hazemap.recover(charge, go_on=True)` pays the rest, and makes the release of the answers that
-    are kept.
+    `charge` is that of the look, `statement` what it promises, `rest` the price that is not paid, `why` one of "box",
+    "outside", "nobody" and "few", and `advice` what to do. `hazemap.recover(charge, go_on=True)` pays the rest, and
+    makes the release of the answers that are kept.
     """
 
     exit_code = 7
 
-    def __init__(self, message: str, *, charge: int, statement: Any, why: str, advice: str) -> None:
+    def __init__(self, message: str, *, charge: int, statement: Any, rest: Any, why: str, advice: str) -> None:
         super().__init__(message)
-        self.charge, self.statement, self.why, self.advice = charge, statement, why, advice
+        self.charge, self.statement, self.rest, self.why, self.advice = charge, statement, rest, why, advice
 
     @property
     def facts(self) -> dict[str, Any]:

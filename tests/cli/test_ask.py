@@ -41,6 +41,7 @@ def test_the_fullest_cells_come_first(release, hazemap):
     done = hazemap("ask", "map.parquet", "--top", "3")
     assert len(done.out.splitlines()) == 5
     assert "chosen for their numbers" in done.out
+    assert "chosen for their numbers" not in hazemap("ask", "map.parquet", "--top", "1000000").out  # all of them
     assert "99 % interval" in hazemap("ask", "map.parquet", "--top", "3", "--confidence", "0.99").out
     top = hazemap("ask", "map.parquet", "--top", "3", "--by", "density", "--json").json["top"]
     densities = [row["per_km2"] for row in top]

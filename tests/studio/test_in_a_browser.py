@@ -166,6 +166,11 @@ def answer(self, answered):
 journal.Journal.answer = answer
 """
 
+LUCK = """
+from hazemap.privacy.random_stream import Stream
+Stream.from_os = classmethod(lambda _: Stream.fixed(b"of nobody"))  # of looks that see nobody, 1 in 20 would go on
+"""
+
 
 @pytest.mark.slow
 def test_a_studio_that_is_killed_in_a_run_is_started_again_and_makes_the_map_at_no_second_price(tmp_path):
@@ -174,11 +179,13 @@ def test_a_studio_that_is_killed_in_a_run_is_started_again_and_makes_the_map_at_
         lost = played("recovery", tmp_path, link, "killed")
     assert "Under Ledger it offers what was paid for" in lost["facts"]["lost"]
     assert book.status("city", "full").charges == 1 and not (root / "city-map.parquet").exists()
-    with studio(tmp_path, root, book) as link:
+    with studio(tmp_path, root, book, before=LUCK) as link:
         facts = played("recovery", tmp_path, link, "started")["facts"]
     assert "Recover charge" in facts["offered"] and facts["english"] == []
     assert facts["done"] == "city-map.parquet is there. The data set has ε = 0.5 left." and facts["charges"] == 2
-    assert book.status("city", "full").charges == 2 and (root / "city-map.parquet").exists()
+    assert "has paid ε = 0.03 for this look" in facts["look"]
+    assert book.status("city", "full").charges == 4 and str(book.status("city", "full").spent) == "ε = 0.8"
+    assert {path.name for path in root.iterdir()} == {"city.parquet", "city-map.parquet", "nobody.parquet"}
 
 
 @pytest.mark.slow

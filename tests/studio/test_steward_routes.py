@@ -14,6 +14,7 @@ from hazemap.cli.main import main
 from hazemap.execution import run as execution
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
+from hazemap.privacy.random_stream import Stream
 from hazemap.readers import file_formats, open_table
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.statistics_spec import StatisticsSpec
@@ -326,10 +327,32 @@ def test_a_run_that_is_stopped_after_its_charge_is_recovered_at_no_second_price(
     assert hazemap.open(scene.root / "map.parquet").statement.budget == PureDP("0.6")
 
 
+@pytest.mark.usefixtures("looks")
+def test_a_run_that_ends_after_its_look_says_so_and_goes_on_for_the_rest_once(scene, monkeypatch):
+    monkeypatch.setattr(Stream, "from_os", classmethod(lambda _: Stream.fixed(b"of nobody")))  # 1 in 20 would go on
+    browser = scene.browser()
+    asked = reviewed(browser, box="12.2,52.4,12.6,52.6")  # nobody is there
+    run = browser.post("/v1/releases", asked).json()
+    assert (run["state"], run["rest"], run["error"]["said"]["sentence"]) == ("looked", "ε = 0.54", "endedAfterLook")
+    assert run["error"]["said"]["words"] == {"paid": "ε = 0.06", "rest": "ε = 0.54"}
+    assert "people are on the map" in run["error"]["message"] and not (scene.root / "map.parquet").exists()
+    assert browser.post("/v1/releases", asked).json() == run  # the same answer, and nothing is paid again
+    [waiting] = browser.post("/v1/ledger").json()["recoverable"]
+    assert (waiting["charge"], waiting["rest"], waiting["possible"]) == (run["charge"], "ε = 0.54", True)
+    assert waiting["same_as"]["command"].startswith(f"cd {scene.root}\nhazemap recover {run['charge']} --continue")
+    assert browser.post("/v1/recover", {"charge": run["charge"]}).json()["state"] == "looked"
+    assert browser.post("/v1/recover", {"charge": run["charge"], "go_on": 1}).status_code == 422
+    assert str(scene.book.status("visits", "full").spent) == "ε = 0.06"
+    done = browser.post("/v1/recover", {"charge": run["charge"], "go_on": True}).json()
+    assert (done["state"], done["file"], done["left"]) == ("done", "map.parquet", "ε = 0.4")
+    assert browser.post("/v1/recover", {"charge": run["charge"], "go_on": True}).status_code == 422
+    assert str(scene.book.status("visits", "full").spent) == "ε = 0.6"
+
+
 def of_values(**more):
     """Statistics of the table's lat, as a form orders them."""
     asked = order(kind="statistics", value="lat", low=0, high=60, cells="h3:7", slots="always", variance=True)
-    return {**asked, "quantiles": [0.5], "select": False, **more}
+    return {**asked, "quantiles": [0.5], "mean_of": "records", "select": False, **more}
 
 
 def test_statistics_are_ordered_as_on_the_command_line_and_shown(tmp_path, monkeypatch):
@@ -339,6 +362,7 @@ def test_statistics_are_ordered_as_on_the_command_line_and_shown(tmp_path, monke
     assert review["price"] == "ε = 0.6"
     command = shlex.split(review["same_as"]["command"].split("\n")[1])
     assert command[:2] == ["hazemap", "stats"] and "--low" in command and "--variance" in command
+    assert command[command.index("--mean-of") + 1] == "records"
     monkeypatch.chdir(scene.root)
     assert main([*command[1:], "--write-spec", "spec.toml"]) == 0
     asked = {name: value for name, value in of_values().items() if name not in ("kind", "select")}

@@ -236,8 +236,9 @@ def _top(release: "Release", number: int, by: str, confidence: float, as_json: b
             f"{row['low']:z,.0f} … {row['high']:z,.0f}",
             f"{row[told[1]]:,.0f}" if row[told[1]] >= 100 else f"{row[told[1]]:.3g}",
         )
-    said = "Intervals are longer than a cell's own, because the cells were chosen for their numbers."
-    deliver({"counted": release.counted, "confidence": confidence, "top": rows}, as_json, table, said)
+    longer = "Intervals are longer than a cell's own, because the cells were chosen for their numbers."
+    said = [longer] if len(rows) < len(release.ground.places) else []  # all cells are no choice
+    deliver({"counted": release.counted, "confidence": confidence, "top": rows}, as_json, table, *said)
 
 
 def _point(text: str) -> tuple[float, float]:

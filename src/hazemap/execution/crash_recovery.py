@@ -29,7 +29,7 @@ from hazemap.execution.run import (
     replayed,
     weigh,
 )
-from hazemap.privacy.budget import PrivacyAmount
+from hazemap.privacy.budget import Budget, PrivacyAmount
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.ledger_account import REST, LedgerAccount
 from hazemap.privacy.ledger_records import Charge, LedgerCharge, Occasion
@@ -51,7 +51,7 @@ class Recoverable:
     * `output`: where the file was to be, None for a release that was to stay in memory; `source`: the table's file.
     * `answered`: how many answers are kept; `ended`: whether these are all, so that no table is needed.
     * `running`: whether the run is still going on; `fault`: why its journal cannot be read, None where it can.
-    * `stopped`: why it did not go on after its look, None where it did.
+    * `stopped`: why it did not go on after its look, None where it did; `rest`: the price that it did not pay then.
     """
 
     record: LedgerCharge
@@ -62,6 +62,7 @@ class Recoverable:
     running: bool
     fault: str | None = None
     stopped: str | None = None
+    rest: Budget | None = None
 
     @property
     def state(self) -> str:
@@ -100,8 +101,10 @@ def _seen(record: LedgerCharge, path: Path) -> Recoverable:
     except RunningJournal:
         journal, running = Journal.seen(path), True
     spec = _publication(journal).spec
-    why = None if journal.stopped is None else journal.stopped.found
-    return Recoverable(record, spec.output, spec.table.source, journal.answered, journal.ended, running, stopped=why)
+    found = Recoverable(record, spec.output, spec.table.source, journal.answered, journal.ended, running)
+    if journal.stopped is None:
+        return found
+    return replace(found, stopped=journal.stopped.found, rest=spec.budget.part(1 - LOOK))
 
 
 def recover(

@@ -184,12 +184,14 @@ def weigh(
     if journal.stopped is None:
         journal.stop(stop)
     budget, charge, total = publication.spec.budget, account.latest, journal.total
+    rest = budget.part(1 - session.charged)
     raise Stopped(
         f"{stop}. The data set {account.dataset!r} has paid {charge.price} for this look (charge {charge.id}), which "
-        f"stands; the other {budget.part(1 - session.charged)} of {budget} was not paid, and there is no file. "
+        f"stands; the other {rest} of {budget} was not paid, and there is no file. "
         f"`hazemap recover {charge.id} --continue` pays it, whatever comes of it, and uses these answers again",
         charge=charge.id,
         statement=publication.looked(total),
+        rest=rest,
         why=stop.why,
         advice=stop.advice,
     )

@@ -90,10 +90,11 @@ class Commands:
         asked = "" if dataset is None else repr(dataset)
         return SameAs(line(words), f"import hazemap\n\n{book}.history({asked})")
 
-    def recover(self, charge: int) -> SameAs:
-        """Make the file of a charge."""
-        words = ["recover", str(charge), *self._ledger]
-        return self._same(words, f"hazemap.recover({_arguments([charge], {}, self._keyword)})")
+    def recover(self, charge: int, go_on: bool = False) -> SameAs:
+        """Make the file of a charge, or pay the rest after a look."""
+        words = ["recover", str(charge), *["--continue"] * go_on, *self._ledger]
+        rest = {"go_on": True} if go_on else {}
+        return self._same(words, f"hazemap.recover({_arguments([charge], rest, self._keyword)})")
 
     @property
     def _ledger(self) -> list[str]:

@@ -80,5 +80,6 @@ def _waiting(who: Steward, each: Recoverable, commands: Commands) -> dict[str, A
         "running": each.running,
         "free": each.ended,
         "possible": can_recover(who, each),
-        "same_as": commands.recover(charge.id).to_json(),
+        "rest": each.rest and str(each.rest),
+        "same_as": commands.recover(charge.id, go_on=each.rest is not None).to_json(),
     }

@@ -22,7 +22,7 @@ MAP = (*PRICE, "bounding", "box", "cells", "method")
 VALUES = (
     *PRICE,
     *("low", "high", "bounds", "max_cells_per_person", "max_records_per_cell", "select", "box", "cells"),
-    *("slots", "time_zone", "variance", "quantiles", "bins"),
+    *("slots", "time_zone", "variance", "quantiles", "bins", "mean_of"),
 )
 """What a plan of statistics needs to know."""
 NAMES = frozenset({*TABLE, *MAP, "value", "dataset", "slots", "time_zone", "outside", "mark", "output"})

@@ -13,10 +13,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from hazemap.errors import HazemapError, InputError, warnings_told
+from hazemap.errors import HazemapError, InputError, Stopped, warnings_told
 from hazemap.execution.run import Progress
 from hazemap.service.access_tokens import fresh
-from hazemap.studio.refusals import refused, told_of
+from hazemap.studio.refusals import refused, saying, told_of
 
 KEPT = 200
 """Runs that are remembered; the oldest that is over goes."""
@@ -33,8 +33,9 @@ _warned: ContextVar[list[str] | None] = ContextVar("warned", default=None)
 class Run:
     """One run. `part` is what is done of what it is `doing` now, 0 to 1, where that is known.
 
-    `state` is running, done, failed or stopped; then it has `facts`, or an `error`, as the browser is told it. `paid`
-    says of one that was stopped whether its price was charged.
+    `state` is running, done, failed, stopped by the steward, or looked: ended after its look, which it paid. One that
+    is over has `facts`, or an `error` as the browser gets it, or both. `paid` says of one that was stopped whether its
+    price was charged.
     """
 
     name: str
@@ -142,6 +143,10 @@ class RunningReleases:
         except RunCancelled as error:
             run.paid |= error.__cause__ is not None  # a run that has paid says so in an error of its own
             run.error, run.state = told_of(error), "stopped"
+        except Stopped as error:
+            prices = {"paid": error.statement.budget, "rest": error.rest}
+            run.error, run.state = told_of(saying(error, "endedAfterLook", prices, more=True)), "looked"
+            run.facts = {"charge": error.charge, "rest": str(error.rest)}
         except HazemapError as error:
             run.error, run.state = told_of(error), "failed"
         except BaseException as error:

@@ -190,18 +190,19 @@ class StewardRoutes:
         return JSONResponse(await asyncio.to_thread(ledger_view, who, dataset, self._commands(who)))
 
     async def recover(self, request: Request, who: Steward) -> Response:
-        """Make the file of a charge that was paid for."""
-        charge = (await form(request)).get("charge")
-        if type(charge) is not int:
+        """Make the file of a charge that was paid for; `go_on` after a look, which pays the rest once."""
+        data = await form(request)
+        charge, go_on = data.get("charge"), data.get("go_on", False)
+        if type(charge) is not int or type(go_on) is not bool:
             raise refused(InputError, "whichCharge")
         each = await asyncio.to_thread(to_recover, who, charge)
 
         def work(tell: Progress) -> dict[str, Any]:
-            made = crash_recovery.recover(charge, ledger=who.ledger, progress=tell)
+            made = crash_recovery.recover(charge, ledger=who.ledger, progress=tell, go_on=go_on)
             return self._made(who, each.output, each.record.charge.dataset, made.statement.line())
 
         page = f"{who.name}\n{each.record.charge.dataset}"
-        key = f"recover {charge}"
+        key = f"recover {charge} {go_on}"
         run = self._runs.begin(who.name, f"{who.name}\n{key}", page, Path(each.output or "").name, work, paid=True)
         return JSONResponse(run.to_json(), 201)
 

@@ -44,5 +44,24 @@ if (part === "killed") {
   await page.goto(`${here}/#/ledger`);
   await page.getByRole("table", { name: "Charges", exact: true }).waitFor();
   found.facts.charges = await page.getByRole("table", { name: "Charges", exact: true }).locator("tbody tr").count();
+  await page.goto(`${here}/#/release/nobody`);
+  await press(page, /city\.parquet/);
+  await page.getByText("Chosen: city.parquet").waitFor();
+  for (const [label, value] of [["West", "12.1"], ["South", "54.65"], ["East", "12.5"], ["North", "54.881"], ["ε", "0.3"],
+    ["File for the map", "nobody.parquet"]]) await write(page, label, value);
+  await press(page, "See what it costs");
+  await press(page, /^Release it/);
+  await page.getByRole("heading", { name: "It ended after its look." }).waitFor();
+  found.facts.look = await page.getByRole("alert").innerText();
+  await check(page, "ended after its look");
+  for (const code of ["de", "fr", "es", "en"]) { // the ledger offers to go on, in each
+    await page.goto(`${here}/#/ledger`);
+    await speak(page, code);
+    await page.locator("section.card li .confirmed button").first().waitFor();
+    if (code !== "en") found.facts.english.push(...await inEnglish(page, `${code} after a look`));
+  }
+  await press(page, "Go on for ε = 0.27");
+  await press(page, "Yes: Go on for ε = 0.27");
+  await page.getByRole("heading", { name: /^nobody\.parquet is there/ }).waitFor();
 }
 await over();

@@ -39,9 +39,9 @@ export interface Review {
   key: string; same_as: SameAs;
 }
 export interface Run {
-  run: string; what: string; state: "running" | "done" | "failed" | "stopped"; doing: string; part: number | null;
-  error: Told | null; warnings: string[]; stopping: boolean; paid: boolean; file?: string | null; line?: string;
-  left?: string | null; failures?: string[];
+  run: string; what: string; state: "running" | "done" | "failed" | "stopped" | "looked"; doing: string;
+  part: number | null; error: Told | null; warnings: string[]; stopping: boolean; paid: boolean; file?: string | null;
+  line?: string; left?: string | null; failures?: string[]; charge?: number; rest?: string;
 }
 export interface Page { dataset: string; model: string; charges: number; said: Said }
 export interface Ledger {
@@ -57,7 +57,7 @@ export interface Ledger {
   }[];
   recoverable: {
     charge: number; dataset: string; what: string; price: string; state: string; running: boolean; free: boolean;
-    possible: boolean; same_as: SameAs;
+    possible: boolean; rest: string | null; same_as: SameAs;
   }[];
   same_as: SameAs;
 }
@@ -189,7 +189,7 @@ export const server = {
   stop: (name: string) => post<Run>(`/v1/runs/${encodeURIComponent(name)}/stop`),
   runs: async () => (await get<{ runs: Run[] }>("/v1/runs")).runs,
   ledger: (dataset = "") => post<Ledger>("/v1/ledger", { dataset }),
-  recover: (charge: number) => post<Run>("/v1/recover", { charge }),
+  recover: (charge: number, goOn = false) => post<Run>("/v1/recover", { charge, go_on: goOn }),
   map: (file: string) => post<Facts>("/v1/map", { file }),
   picture: async (file: string) => (await ask("POST", "/v1/map/picture", { file })).blob(),
   page: async (file: string) => (await post<{ url: string }>("/v1/map/page", { file })).url,

@@ -3,7 +3,7 @@ import { h, replace, tableOf, type Child } from "../elements.ts";
 import { server, type Ledger } from "../server.ts";
 import { inEnglish, partlyEnglish } from "./in_english.ts";
 import { problem } from "./problem.ts";
-import { follow } from "./run.ts";
+import { follow, goingOn } from "./run.ts";
 import { sameAs } from "./same_as.ts";
 
 /** Every page of the ledger, every charge, and what can be recovered. */
@@ -52,14 +52,17 @@ function waiting(found: Ledger): HTMLElement[] {
   if (found.recoverable.length === 0) return [];
   const cards = found.recoverable.map((each) => {
     const place = h("div", {});
-    const button = each.possible ? h("button", {
-      type: "button", onclick: () => {
-        server.recover(each.charge).then(
-          (run) => replace(place, follow(run)), (error: unknown) => replace(place, problem(error)),
-        );
-      },
-    }, say("recover", { charge: each.charge })) : null;
-    const price = say(each.possible ? each.free ? "recoverFree" : "recoverPerhaps" : "recoverElsewhere");
+    const button = !each.possible ? null : each.rest !== null
+      ? goingOn(each.charge, each.rest, (run) => replace(place, follow(run)))
+      : h("button", {
+        type: "button", onclick: () => {
+          server.recover(each.charge).then(
+            (run) => replace(place, follow(run)), (error: unknown) => replace(place, problem(error)),
+          );
+        },
+      }, say("recover", { charge: each.charge }));
+    const price = !each.possible ? say("recoverElsewhere") : each.rest !== null ? say("goOnWhy", { rest: each.rest })
+      : say(each.free ? "recoverFree" : "recoverPerhaps");
     replace(place, button);
     return h("li", {}, h("p", {}, `${each.dataset}, ${each.price}: `, inEnglish(`${each.what}; ${each.state}`)),
       h("p", {}, price), place, sameAs(each.same_as));

@@ -40,6 +40,10 @@ export function follow(first: Run): HTMLElement {
       replace(body, h("p", { role: "status" }, inEnglish(run.line ?? "")), ...warnings, h("p", { class: "line" },
         h("a", { class: "main", href: `#/maps/${encodeURIComponent(file)}` }, say("lookAt")),
         h("a", { href: `#/release/${Date.now()}` }, say("another"))));
+    } else if (run.state === "looked") {
+      replace(heading, say("endedAfterLookShort"));
+      const place = h("div", {}, goingOn(run.charge!, run.rest!, (next) => replace(card, follow(next))));
+      replace(body, run.error && toldOf(run.error), ...warnings, place, links);
     } else {
       const stopped = run.state === "stopped";
       replace(heading, say(stopped ? "stopped" : "failed"));
@@ -63,6 +67,11 @@ export function follow(first: Run): HTMLElement {
   queueMicrotask(() => look(first).catch((error: unknown) => replace(body, problem(error),
     h("p", {}, say("lostRun"), " ", h("a", { href: "#/ledger" }, say("ledger"))))));
   return card;
+}
+
+/** A button that pays the rest after a look, once somebody has read what it costs; `then` gets the run that it begins. */
+export function goingOn(charge: number, rest: string, then: (run: Run) => void): HTMLElement {
+  return confirmed(say("goOn", { rest }), say("goOnWhy", { rest }), async () => then(await server.recover(charge, true)));
 }
 
 /** A button that stops a run, once somebody has read what that costs. */
