@@ -12,7 +12,7 @@ TAB := src/hazemap/device/tab/device.html
 LICENCES := src/hazemap/bundled_licences.txt
 BUNDLED := studio/page/dist/page/licences.txt studio/app/dist/licences.txt studio/tab/dist/tab/licences.txt
 
-.PHONY: demo demo-devices demo-recipes demo-two-servers demo-browser demo-studio compare-quick compare-docs results test test-slow lint docs changelog reference bench mutants constraints clean system studio man sbom dist
+.PHONY: demo demo-devices demo-recipes demo-two-servers demo-browser demo-studio compare-quick compare-docs results test test-slow check lint docs changelog reference bench mutants constraints clean system studio man sbom dist
 
 demo: .venv/base $(PAGE)  ## Make a city, release it, draw it, ask it three questions (into ./demo)
 	$(BIN)/hazemap demo --folder demo
@@ -98,6 +98,17 @@ $(LICENCES): $(PAGE) $(APP) $(TAB)
 	@if command -v npm >/dev/null; then cat src/hazemap/base_map/LICENSE-natural-earth.txt > $@ && for each in $(BUNDLED); do \
 	printf '\n%s\n\n' "$$(printf '=%.0s' $$(seq 80))" >> $@ && cat $$each >> $@ || exit 1; done; fi || { rm -f $@; \
 	echo "there are no licences of what is bundled: after \`make clean\` all is built anew"; }
+
+FOLDER ?= releases
+CHECKED = $(wildcard src/hazemap/$(FOLDER) src/hazemap/$(FOLDER).py)
+CHECKED_BY = $(wildcard tests/$(FOLDER) $(if $(findstring /,$(FOLDER)),,tests/test_$(FOLDER)*.py))
+
+check: .venv/test  ## Style, types and fast tests of one folder or module of the package (FOLDER=releases)
+	@test -n "$(CHECKED)" || { echo "src/hazemap has no folder and no module '$(FOLDER)': try FOLDER=releases"; exit 2; }
+	$(BIN)/ruff check $(CHECKED) $(CHECKED_BY)
+	$(BIN)/ruff format --check $(CHECKED) $(CHECKED_BY)
+	$(BIN)/mypy -p hazemap.$(subst /,.,$(FOLDER))
+	$(BIN)/python -m pytest -m "not slow" --doctest-modules $(CHECKED) $(CHECKED_BY)
 
 lint: .venv/test  ## Style, types, spelling, import floors
 	$(BIN)/ruff check .

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from research.compare.documentation_page import write_parts
+from research.compare.documentation_page import write_page
 
 HERE = Path(__file__).parent
 RESULTS, DOCS = HERE / "results" / "discovery.json", HERE.parents[1] / "docs"
@@ -51,7 +51,7 @@ def publish(found: dict[str, Any]) -> None:
             path = DOCS / "images" / f"discovery-{name.lower()}-{score.replace(' ', '-')}.png"
             curves(found, corpus, score, path)
     amplification(found["figure 1"], DOCS / "images" / "discovery-amplification.png")
-    write_parts(page(found), DOCS / "results" / "discovery.md")
+    write_page(page(found), DOCS / "results" / "discovery.md")
 
 
 def lines(value: Any) -> str:

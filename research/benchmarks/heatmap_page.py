@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from research.compare.documentation_page import write_parts
+from research.compare.documentation_page import write_page
 
 HERE = Path(__file__).parent
 RESULTS, DOCS = HERE / "results", HERE.parents[1] / "docs"
@@ -35,7 +35,7 @@ def publish(rows: list[dict[str, Any]], pictures: Pictures, folder: str | None) 
             Path(folder).mkdir(parents=True, exist_ok=True)
             draw(panels, Path(folder) / f"{name.replace(', ', '-').replace(' ', '_')}.png")
     curves(fresh)
-    write_parts(page(fresh), DOCS / "results" / "heatmap_paper.md")
+    write_page(page(fresh), DOCS / "results" / "heatmap_paper.md")
 
 
 def summary(frame: pd.DataFrame) -> dict[str, Any]:

@@ -6,6 +6,8 @@ Writes pages to docs/results, figures to docs/images, and some of the results to
 quick comparison one table more: docs/results/auto.md, the default against the best method in hindsight.
 """
 
+import csv
+import io
 import re
 import shutil
 import sys
@@ -79,8 +81,8 @@ TABLED = (
 )
 """These comparisons have their tables on the page, the others only their figures."""
 
-WORDS = 1_950
-"""A page has so many words at most."""
+WORDS, ROWS = 1_950, 14
+"""Behind so many words of a page, tables of more lines than this lie beside it."""
 
 SHARPNESS = 90
 """Dots an inch of figures in the documentation."""
@@ -102,33 +104,39 @@ def documented(folder: Path, atlas: Datasets, docs: Path, names: Sequence[str], 
         maps = {place: atlas.map(place) for place in preset.places}
         results = Results.read(folder / name / RESULTS, maps)
         parts.append(_section(preset, results, docs / "images", 2 if head else 3).rstrip("\n"))
-    return write_parts("\n\n".join(parts) + "\n", docs / "results" / f"{to}.md")
+    return write_page("\n\n".join(parts) + "\n", docs / "results" / f"{to}.md")
 
 
-def write_parts(text: str, path: Path) -> Path:
-    """A page; one of too many words goes on in `NAME-2.md` and so on, which the first one links to."""
-    first, *rest = _parts(text)
-    names = [f"{path.stem}-{number}" for number in range(2, len(rest) + 2)]
-    if rest:
-        links = ", ".join(f"[part {number}]({name}.md)" for number, name in enumerate(names, 2))
-        first += f"\nThis page goes on in {links}.\n\n```{{toctree}}\n:hidden:\n\n" + "\n".join(names) + "\n```\n"
-    for name, part in zip([path.stem, *names], [first, *rest], strict=True):
-        write_whole(path.with_stem(name), (part.rstrip("\n") + "\n").encode())
+def write_page(text: str, path: Path) -> Path:
+    """A page with all its words; long tables behind the first WORDS words are CSV files in `data/NAME`, linked to."""
+    folder = path.parent / "data" / path.stem
+    shutil.rmtree(folder, ignore_errors=True)
+    written, heading, before = "", "", 0
+    for piece in re.split(r"(^#+ .*\n|(?:^\|.*\n)+)", text, flags=re.MULTILINE):
+        heading = piece if piece.startswith("#") else heading
+        rows = piece.splitlines() if piece.startswith("|") else []
+        if len(rows) > ROWS and before + len(piece.split()) > WORDS:
+            file = folder / f"{_slug(heading)}.csv"
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(file, _csv(rows).encode())
+            written += f"[The table]({file.relative_to(path.parent).as_posix()}), as CSV.\n"
+        else:
+            written += piece
+            before += len(piece.split())
+    write_whole(path, (written.rstrip("\n") + "\n").encode())
     return path
 
 
-def _parts(text: str) -> list[str]:
-    """Cut at headings so that no part has more than WORDS, if its sections allow it."""
-    title = text.partition("\n")[0]
-    parts, section = [""], ""
-    for piece in re.split(r"^(?=##)", text, flags=re.MULTILINE):
-        if piece.startswith("## "):
-            section = piece.partition("\n")[0]
-        if parts[-1] and len((parts[-1] + piece).split()) > WORDS:
-            parts.append(f"{title} (part {len(parts) + 1})\n\n")
-            parts[-1] += f"{section} (continued)\n\n" if piece.startswith("###") else ""
-        parts[-1] += piece
-    return parts
+def _slug(heading: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")[:60].strip("-")
+
+
+def _csv(rows: Sequence[str]) -> str:
+    """The rows of a table in Markdown, without the line beneath its head and without bold."""
+    cells = [[cell.strip().replace("**", "") for cell in row.strip("|").split(" | ")] for row in rows]
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([cells[0], *cells[2:]])
+    return text.getvalue()
 
 
 def _section(preset: Preset, results: Results, images: Path, level: int) -> str:

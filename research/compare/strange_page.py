@@ -12,7 +12,7 @@ from statistics import median
 from hazemap.compare.result_tables import CLASSICS, Table
 from hazemap.compare.results import Results
 from hazemap.compare.run_comparison import RESULTS
-from research.compare.documentation_page import write_parts
+from research.compare.documentation_page import write_page
 from research.compare.presets.strange import BEFORE
 
 ROOT = Path(__file__).parents[2]
@@ -112,7 +112,7 @@ def main(folder: Path) -> None:
         table(quick, "The maps of what auto chooses, before and now").markdown(2),
         rivals(quick),
     ]
-    write_parts("\n\n".join(parts) + "\n", ROOT / "docs" / "results" / "strange-maps.md")
+    write_page("\n\n".join(parts) + "\n", ROOT / "docs" / "results" / "strange-maps.md")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from research.compare.documentation_page import write_parts
+from hazemap.atomic_write import write_whole
 
 LIST = Path(__file__).with_name("figures_and_tables.toml")
 DOCS = Path(__file__).parents[2] / "docs"
@@ -62,5 +62,7 @@ def page(every: tuple[Paper, ...]) -> str:
 
 
 def write(docs: Path = DOCS) -> Path:
-    """Write the page; where it has too many words it goes on in others."""
-    return write_parts(page(papers()), docs / "results" / "papers.md")
+    """Write the page."""
+    path = docs / "results" / "papers.md"
+    write_whole(path, page(papers()).encode())
+    return path

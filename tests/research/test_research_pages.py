@@ -84,16 +84,17 @@ def test_pages_of_the_documentation_have_no_pictures_of_the_data(tmp_path, monke
         documented(tmp_path, evaluation_datasets(), tmp_path / "docs", ["some"], "pages")
 
 
-def test_a_page_of_too_many_words_goes_on_in_others(tmp_path, monkeypatch):
-    monkeypatch.setattr(docs, "WORDS", 16)
-    text = "# Title\n\nSome words.\n\n## One\n\n### a\n\nx x x x\n\n### b\n\ny y y y\n\n## Two\n\nz\n"
-    path = docs.write_parts(text, tmp_path / "page.md")
-    names = ["page-2.md", "page.md"]
-    assert sorted(file.name for file in tmp_path.iterdir()) == names
-    first, second = path.read_text(), (tmp_path / "page-2.md").read_text()
-    assert first.startswith("# Title\n\nSome words.\n\n## One\n\n### a\n\nx x x x\n") and "(page-2.md)" in first
-    assert second == "# Title (part 2)\n\n## One (continued)\n\n### b\n\ny y y y\n\n## Two\n\nz\n"
-    assert docs.write_parts("# Short\n", tmp_path / "short.md").read_text() == "# Short\n"
+def test_long_tables_behind_many_words_of_a_page_are_files_beside_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(docs, "WORDS", 22)
+    monkeypatch.setattr(docs, "ROWS", 3)
+    table = "| a | b |\n|---|---|\n| **1** ± 2 | x, y |\n| 3 | z |\n"
+    text = f"# Title\n\n{table}\n## One (2 k)\n\n{table}\nWords.\n\n## Two\n\n| a |\n|---|\n| 1 |\n"
+    path = docs.write_page(text, tmp_path / "page.md")
+    link = "[The table](data/page/one-2-k.csv), as CSV.\n"
+    assert path.read_text() == f"# Title\n\n{table}\n## One (2 k)\n\n{link}\nWords.\n\n## Two\n\n| a |\n|---|\n| 1 |\n"
+    assert (tmp_path / "data" / "page" / "one-2-k.csv").read_text() == 'a,b\n1 ± 2,"x, y"\n3,z\n'
+    assert docs.write_page("# Short\n", path).read_text() == "# Short\n"
+    assert not (tmp_path / "data" / "page").exists(), "a table of an earlier page"
 
 
 def test_the_federated_figure_finds_its_curves(monkeypatch):
