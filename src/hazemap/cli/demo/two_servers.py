@@ -51,8 +51,8 @@ def two_servers(
     from hazemap.atomic_write import write_whole
     from hazemap.cli.campaign import begin
     from hazemap.cli.campaign_display import watched
-    from hazemap.cli.demo.map import draw, files_in
     from hazemap.cli.demo.devices import dealt_out
+    from hazemap.cli.demo.map import draw, files_in
     from hazemap.planning.synthetic_city import BOX, DemoCity
     from hazemap.releases import Release
     from hazemap.server.campaign_spec import Campaign, Deadlines
