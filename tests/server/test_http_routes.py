@@ -6,12 +6,14 @@ import gzip
 import json
 import logging
 import os
+from dataclasses import replace
 
 import pytest
 
 from hazemap.codec import dumps
 from hazemap.errors import CodecError, StoreError
 from hazemap.privacy.budget import PureDP
+from hazemap.privacy.privacy_unit import FULL
 from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.server.device_endpoints import said, written
 from hazemap.server.shard import SeatTask
@@ -294,6 +296,26 @@ def test_orders_that_cannot_be_carried_out_are_refused_before_anything_is_paid(t
     assert {name: code for name, (code, _) in found.items()} == dict.fromkeys(found, 422)
     assert all(words for _, words in found.values())
     assert (first[0], second[0]) == (201, 409)
+
+
+@pytest.mark.usefixtures("usual_cap")
+def test_the_first_campaign_of_a_data_set_sets_the_usual_cap_and_a_dear_one_is_refused(tmp_path, caplog):
+    async def play(town):
+        async def order(name, price):
+            text = dumps(replace(campaign(budget=PureDP(price)), name=name))
+            done = await town.http.post("/v1/campaigns", headers=AS_OPERATOR, content=text)
+            return done.status_code, done.json().get("error", "")
+
+        first = await order("first", 1)
+        while town.ledger.status("town", FULL) is None:
+            await asyncio.sleep(0.01)
+        return first, await order("second", "2.1"), town.ledger.status("town", FULL)
+
+    first, second, status = told(tmp_path, crowd(12), play)
+    assert first[0] == 201 and "gets a cap: all its releases together may cost ε = 3, ever" in caplog.text
+    assert "--no-cap" not in caplog.text
+    assert second[0] == 402 and "ε = 2 left of its cap ε = 3" in second[1]
+    assert (status.cap, status.charges) == (PureDP(3), 1)
 
 
 def test_a_campaign_can_be_stopped_and_its_devices_are_free(tmp_path):

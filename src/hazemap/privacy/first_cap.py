@@ -77,10 +77,11 @@ class FirstCap:
         spent, remaining = room_of(db, name, model, self.budget, self.budget.rho)
         return replace(has, cap=self.budget, spent=spent, remaining=remaining)
 
-    def words(self, dataset: str) -> str:
-        """What is said where the usual cap is set and nobody was asked."""
+    def words(self, dataset: str, options: bool = True) -> str:
+        """What is said where the usual cap is set and nobody was asked; with the `options` of a command."""
+        other = "Say another with --cap, or none with --no-cap (cap=…, no_cap=True in Python); change it"
         return (
             f"the data set {dataset!r} is charged for the first time, so it gets a cap: all its releases together may "
-            f"cost {self.budget}, ever. Say another with --cap, or none with --no-cap (cap=…, no_cap=True in Python); "
-            f"change it with `hazemap ledger cap {shlex.quote(dataset)} …`"
+            f"cost {self.budget}, ever. {other if options else 'Change it'} with "
+            f"`hazemap ledger cap {shlex.quote(dataset)} …`"
         )

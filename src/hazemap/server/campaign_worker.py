@@ -10,6 +10,7 @@ from hazemap.cellmap import CellMap
 from hazemap.errors import HazemapError, InputError, LedgerError, StoreError
 from hazemap.execution.release_assembly import released
 from hazemap.privacy.budget import Budget
+from hazemap.privacy.first_cap import FirstCap
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.ledger_records import LedgerCharge
 from hazemap.privacy.privacy_unit import DEVICE
@@ -23,6 +24,8 @@ from hazemap.service.store import Write, instant
 @dataclass(frozen=True)
 class CampaignCharge:
     """A data set's page in the ledger, opened for one campaign whose name in the ledger nobody else's charge has.
+
+    A page that was never charged gets `cap` with the charge.
 
     The charge is in the ledger before anything of the campaign is in the server's store. A server that is killed
     between the two finds the charge of its campaign when it is started again, and does not pay a second time.
@@ -41,12 +44,13 @@ class CampaignCharge:
     ledger: Ledger
     dataset: str
     what: str
+    cap: FirstCap | None = None
 
     def charge(self, price: Budget) -> None:
         """Pay, unless this campaign has; `CapExceeded` or `LedgerError`, and then it must not begin."""
         paid = self.record
         if paid is None:
-            self.ledger.charge(self.dataset, price, self.what, DEVICE)
+            self.ledger.charge(self.dataset, price, self.what, DEVICE, cap=self.cap)
         elif paid.charge.price != price:
             raise LedgerError(f"the ledger says that {self.what!r} paid {paid.charge.price}, but it costs {price}")
 

@@ -14,6 +14,7 @@ from typing import Any
 from hazemap.cellmap import CellMap
 from hazemap.codec import dumps
 from hazemap.errors import BudgetError, InputError, Refused
+from hazemap.privacy.first_cap import FirstCap
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.privacy_unit import DEVICE
 from hazemap.protocols.secure_aggregation.graph_degree import degree_and_threshold
@@ -215,7 +216,10 @@ class Coordinator:
         for size in sizes:
             degree_and_threshold(size, cohort.corrupt, cohort.dropout, cohort.mode)
         check_wired(campaign, self.house)
-        self.ledger.check(campaign.dataset, campaign.budget, DEVICE)
+        usual = FirstCap.usual(campaign.budget)
+        foreseen = self.ledger.check(campaign.dataset, campaign.budget, DEVICE, cap=usual)
+        if foreseen.cap:
+            log.warning("%s: %s", campaign.name, foreseen.cap.words(campaign.dataset, options=False))
 
     async def resume(self, name: str) -> None:
         """Go on with a campaign that failed: its answers are kept, and the round that was not opened is asked again.
@@ -265,7 +269,8 @@ class Coordinator:
         task.add_done_callback(lambda done: self._ended(campaign.name, done))
 
     def _account(self, campaign: Campaign, identifier: str) -> CampaignCharge:
-        return CampaignCharge(self.ledger, campaign.dataset, f"campaign {campaign.name} {identifier}")
+        usual = FirstCap.usual(campaign.budget)
+        return CampaignCharge(self.ledger, campaign.dataset, f"campaign {campaign.name} {identifier}", usual)
 
     def _ended(self, name: str, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and task.exception():
