@@ -21,6 +21,7 @@ from hazemap.protocols.dap.collector import Collector
 from hazemap.protocols.dap.task_vdaf import vdaf_of
 from hazemap.protocols.dap.upload_messages import UploadRequest
 from hazemap.protocols.hpke import Kem, KeyPair
+from hazemap.service.state_folder import StateFolder
 from hazemap.service.store import Store, Write
 
 from .two_servers import PRECISION, a_task
@@ -58,7 +59,7 @@ class Pair:
         folder = self.folder / role
         folder.mkdir(exist_ok=True)
         self.stores[role] = Store(folder / "a.sqlite", SCHEMA)
-        process = AggregatorProcess(role, folder, (), take_tasks_at=URLS[role])
+        process = AggregatorProcess(role, StateFolder(folder), (), take_tasks_at=URLS[role])
         if looked:
             self.stores[role].write_now(Write("DELETE FROM facts WHERE name = 'clock'"))
         keys = HpkeKeyStore(self.stores[role], bytes(32))

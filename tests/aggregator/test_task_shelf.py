@@ -20,6 +20,7 @@ from hazemap.errors import CodecError, InputError, StoreError
 from hazemap.protocols.dap.basic_types import Interval
 from hazemap.protocols.dap.resource_paths import PROVISIONING, id_text
 from hazemap.server.task_provisioning import files_of
+from hazemap.service.state_folder import StateFolder
 from hazemap.service.store import Store
 
 from .two_servers import NOISE, PRECISION, a_task
@@ -125,7 +126,7 @@ def test_only_who_shows_the_token_gives_tasks(tmp_path):
     store, begun, text = Store(tmp_path / "a.sqlite", SCHEMA), [], files()["leader"].to_toml()
     try:
         shelf = TaskShelf(tmp_path / "tasks", "leader", URL)
-        route = provisioning_route("/", "the token of this test", shelf, begun.append)
+        route = provisioning_route("the token of this test", shelf, begun.append)
         application = AggregatorRoutes(store, HpkeKeyStore(store, bytes(32)), {}).application("/", more=[route])
         good = "the token of this test"
         found = asyncio.run(
@@ -147,7 +148,10 @@ UNSERVABLE = {
 @pytest.mark.parametrize("wrong", UNSERVABLE.values(), ids=UNSERVABLE)
 def test_a_task_that_cannot_be_served_stops_no_aggregator_at_its_next_start(tmp_path, wrong):
     """It was refused, and kept: whoever had the token of one aggregator could end it for all coordinators."""
-    store, process = Store(tmp_path / "a.sqlite", SCHEMA), AggregatorProcess("leader", tmp_path, (), take_tasks_at=URL)
+    store, process = (
+        Store(tmp_path / "a.sqlite", SCHEMA),
+        AggregatorProcess("leader", StateFolder(tmp_path), (), take_tasks_at=URL),
+    )
     try:
         running = _Running(process, store, HpkeKeyStore(store, bytes(32)))
         good, bad = replace(files()["leader"], task=a_task(privacy=NOISE, task_id=b"g" * 32)), wrong()
@@ -181,5 +185,7 @@ def test_an_aggregator_looks_after_its_keys_again_when_its_disk_has_room(monkeyp
 
 def test_an_aggregator_says_how_it_is_given_tasks(tmp_path):
     with pytest.raises(InputError, match="slash"):
-        AggregatorProcess("leader", tmp_path, (), take_tasks_at="https://leader.example")
-    assert AggregatorProcess("leader", tmp_path, (), take_tasks_at="https://one.example/dap/").base == "/dap/"
+        AggregatorProcess("leader", StateFolder(tmp_path), (), take_tasks_at="https://leader.example")
+    assert (
+        AggregatorProcess("leader", StateFolder(tmp_path), (), take_tasks_at="https://one.example/dap/").base == "/dap/"
+    )

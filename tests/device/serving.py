@@ -20,6 +20,8 @@ from hazemap.server.device_enrolment import Admission
 from hazemap.server.http_routes import Application
 from hazemap.server.peer_servers import NO_PEERS
 from hazemap.service.access_tokens import kept, token_file
+from hazemap.service.http_limits import HttpLimits
+from hazemap.service.state_folder import StateFolder
 from hazemap.service.store import Store
 
 TOKEN, OPERATOR = "enrolment", "operator"
@@ -63,10 +65,12 @@ def aggregating(folder, role):
     folder.mkdir()
     port = free_port()
     url, store = f"http://127.0.0.1:{port}/", Store(folder / "aggregator.sqlite", SCHEMA)
-    process = AggregatorProcess(role, folder, (), port=port, take_tasks_at=url)
+    process = AggregatorProcess(role, StateFolder(folder), (), take_tasks_at=url)
     running = _Running(process, store, HpkeKeyStore(store, bytes(32)))
     try:
-        with listening(running.application(AggregatorMetrics(), kept("operator of an aggregator")), port):
+        with listening(
+            running.application(AggregatorMetrics(), kept("operator of an aggregator"), HttpLimits.here()), port
+        ):
             yield url, token_file(folder / TOKEN_FILE)
     finally:
         store.close()

@@ -24,7 +24,6 @@ from hazemap.server.coordinator import Coordinator
 from hazemap.server.device_enrolment import Admission
 from hazemap.server.enrolment_challenges import Challenges, server_identity
 from hazemap.server.http_routes import Application
-from hazemap.server.page_origins import PageOrigins
 from hazemap.service.http_limits import HttpLimits
 from hazemap.trust.device_tasks import KNOWN, Task, check
 from hazemap.trust.randomised_reports import randomised
@@ -134,7 +133,7 @@ class Town:
     database: str | None = None
     admission: Admission | None = None
     limits: HttpLimits | None = None
-    pages: PageOrigins | None = None
+    pages: frozenset[str] = frozenset()
     hasty: bool = False
     """Whether time is over for a stage as soon as nobody has an answer to it but those who are silent."""
 

@@ -28,19 +28,22 @@ from hazemap.privacy.ledger import Ledger
 from hazemap.server.peer_servers import NO_PEERS, PeerServers
 from hazemap.server.polling_interval import Pace
 from hazemap.server.server_process import ServerProcess
+from hazemap.service.served_address import ServedAddress
+from hazemap.service.state_folder import StateFolder
 
 agent.AGAIN = 0.05
 agent.SILENT = 0.5
 agent.Backoff.wait = lambda self, failures: agent.jittered(min(1.0, 0.05 * 2.0 ** min(failures, 10)))
 PACE = Pace(busy=1e6, idle=1e6, least=0.08, most=0.3, calm=0.1)
 
-def serve(folder, port, peers=None, pages=(), **more):
+def serve(folder, port, peers=None, pages=(), database=None, standby=False, **more):
     import logging
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s", level=logging.INFO)
     ledger, judge = Ledger(Path(folder) / "ledger.sqlite"), lambda *asked: check_recipe(*asked).reasons
     known = PeerServers.read(Path(peers)) if peers else NO_PEERS
     pages = {"page_origins": tuple(pages)}
-    ServerProcess(Path(folder), port=port, ledger=ledger, pace=PACE, judge=judge, peers=known, **pages, **more).run()
+    kept, here = StateFolder(Path(folder), database, standby), ServedAddress("127.0.0.1", port)
+    ServerProcess(kept, here, ledger=ledger, pace=PACE, judge=judge, peers=known, **pages, **more).run()
 
 def hazemap_(*arguments):
     sys.argv = ["hazemap", *arguments]

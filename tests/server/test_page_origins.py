@@ -1,12 +1,15 @@
 """Browsers: which pages may speak for a device, and which may not."""
 
 import asyncio
+from functools import partial
 
 import pytest
 
 from hazemap.errors import InputError
-from hazemap.server.page_origins import PageOrigins
 from hazemap.server.server_process import ServerProcess
+from hazemap.service.page_origins import checked_origins
+from hazemap.service.served_address import ServedAddress
+from hazemap.service.state_folder import StateFolder
 
 from .fleet import AS_OPERATOR, FakeDevice, Town
 
@@ -38,7 +41,7 @@ def test_a_declared_page_may_do_what_devices_do_and_a_browser_lets_it_read_when_
         wrong = await town.http.post("/v1/enrol", content=b"x", headers={"origin": TAB})
         return before, poll, unknown, wrong
 
-    before, poll, unknown, wrong = told(tmp_path, PageOrigins.of([TAB]), play)
+    before, poll, unknown, wrong = told(tmp_path, checked_origins([TAB]), play)
     for each in before:
         assert each.status_code == 204 and each.headers[CORS] == TAB
         assert each.headers["access-control-allow-headers"] == "authorization, content-type"
@@ -50,7 +53,7 @@ def test_a_declared_page_may_do_what_devices_do_and_a_browser_lets_it_read_when_
 
 
 @pytest.mark.parametrize(
-    ("pages", "at"), [(None, TAB), (PageOrigins.of([TAB]), STRANGER), (PageOrigins.of([TAB]), "null")]
+    ("pages", "at"), [(frozenset(), TAB), (checked_origins([TAB]), STRANGER), (checked_origins([TAB]), "null")]
 )
 def test_no_other_page_is_answered_by_default_none(tmp_path, pages, at):
     async def play(town):
@@ -72,7 +75,7 @@ def test_not_even_a_declared_page_may_give_orders_or_look(tmp_path):
         read = [await town.http.get(path, headers={**AS_OPERATOR, "origin": TAB}) for path in paths]
         return asked + read
 
-    assert [each for each in told(tmp_path, PageOrigins.of([TAB]), play) if CORS in each.headers] == []
+    assert [each for each in told(tmp_path, checked_origins([TAB]), play) if CORS in each.headers] == []
 
 
 @pytest.mark.parametrize(
@@ -87,8 +90,9 @@ def test_not_even_a_declared_page_may_give_orders_or_look(tmp_path):
     ],
 )
 def test_a_page_has_an_https_origin_of_its_own_which_is_not_the_servers(tmp_path, wrong, words):
+    process = partial(ServerProcess, StateFolder(tmp_path))
     with pytest.raises(InputError, match=words):
-        ServerProcess(tmp_path, "0.0.0.0", behind_proxy=True, urls=("https://maps.example",), page_origins=(TAB, wrong))
-    ServerProcess(tmp_path, page_origins=("http://127.0.0.1:8471",))
+        process(ServedAddress("0.0.0.0", 8470, behind_proxy=True), ("https://maps.example",), page_origins=(TAB, wrong))
+    process(page_origins=("http://127.0.0.1:8471",))
     with pytest.raises(InputError, match="this server itself"):
-        ServerProcess(tmp_path, port=8471, page_origins=("http://127.0.0.1:8471",))
+        process(ServedAddress("127.0.0.1", 8471), page_origins=("http://127.0.0.1:8471",))

@@ -19,6 +19,7 @@ from hazemap.protocols.shuffle.batch_terms import BatchTerms
 from hazemap.protocols.shuffle.credential import issued
 from hazemap.protocols.shuffle.submission import submitted
 from hazemap.service.served_address import ServedAddress
+from hazemap.service.state_folder import StateFolder
 from hazemap.shuffler import shuffler_process
 from hazemap.shuffler.analyser_client import AnalyserClient
 from hazemap.shuffler.shuffler_metrics import ShufflerMetrics
@@ -133,10 +134,17 @@ async def _killing(process, kills):
 
 
 @pytest.mark.parametrize(
-    ("host", "proxy", "guesses"), [("0.0.0.0", False, 30), ("0.0.0.0", True, inf), ("::1", False, inf)]
+    ("host", "proxy", "trusted", "guesses"),
+    [
+        ("0.0.0.0", False, False, 30),
+        ("0.0.0.0", True, False, inf),
+        ("0.0.0.0", True, True, 30),
+        ("127.0.0.1", True, True, 30),
+        ("::1", False, False, inf),
+    ],
 )
 def test_strangers_guess_slowly_but_neither_a_proxy_nor_this_machine_is_kept_waiting(
-    tmp_path, monkeypatch, host, proxy, guesses
+    tmp_path, monkeypatch, host, proxy, trusted, guesses
 ):
     """Guesses were never limited; and behind a proxy one who guesses would have kept everybody waiting."""
     seen = []
@@ -147,7 +155,7 @@ def test_strangers_guess_slowly_but_neither_a_proxy_nor_this_machine_is_kept_wai
     own = [tmp_path / name for name in ("own.pem", "own.key")] if not proxy and host == "0.0.0.0" else [None, None]
     for file in filter(None, own):
         file.touch()
-    ShufflerProcess(tmp_path, ServedAddress(host, 8473, *own, proxy)).run()
+    ShufflerProcess(StateFolder(tmp_path), ServedAddress(host, 8473, *own, proxy, ("10.0.0.1",) * trusted)).run()
     assert [each.guesses for each in seen] == [guesses, guesses]
 
 

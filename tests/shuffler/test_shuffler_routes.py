@@ -186,9 +186,9 @@ def test_an_operator_reads_numbers_of_batches_and_nobody_else_does():
             'hazemap_batches{analyser="analyser",state="forgotten"} 0',
             'hazemap_people_waiting{analyser="analyser"} 1',
             f'hazemap_promised_bytes{{analyser="analyser"}} {TERMS.most_bytes}',
-            'hazemap_requests_total{resource="batch",who="analyser",status="201"} 1',
-            'hazemap_requests_total{resource="messages",who="people",status="204"} 1',
-            'hazemap_requests_total{resource="metrics",who="people",status="401"} 3',
+            'hazemap_requests_total{resource="batches",who="analyser",status="201"} 1',
+            'hazemap_requests_total{resource="messages",status="204"} 1',
+            'hazemap_requests_total{resource="metrics",status="401"} 3',
             "hazemap_batches_expired_total 0",
         ):
             assert line in lines, line

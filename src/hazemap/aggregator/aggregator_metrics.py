@@ -3,14 +3,14 @@
 No label names a person or an address. A task is named by the first letters of its id, as in the log.
 """
 
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from hazemap.protocols.dap.resource_paths import id_text
 from hazemap.service.duration_histogram import Histogram
 from hazemap.service.prometheus_text import histograms, labels, series
+from hazemap.service.server_metrics import ServerMetrics
 from hazemap.service.store import Store
 
 _STORED: Final = (
@@ -21,34 +21,18 @@ _STORED: Final = (
 
 
 @dataclass(eq=False)
-class AggregatorMetrics:
+class AggregatorMetrics(ServerMetrics):
     """What an aggregator counts of itself since it was started.
 
     >>> metrics = AggregatorMetrics()
-    >>> metrics.requests["reports", 200] += 1
+    >>> metrics.requests["reports", "", 200] += 1
     """
-
-    connections: int = 0
-    received: int = 0
-    rejected: Counter[str] = field(default_factory=Counter)
-    requests: Counter[tuple[str, int]] = field(default_factory=Counter)
 
     def text(self, store: Store, ages: Mapping[bytes, Histogram]) -> str:
         """Everything in the text format 0.0.4; `ages` are of the reports of each task. O(tasks), and an index."""
-        lines = series("connections_open", "gauge", "Connections that are open.", [("", self.connections)])
-        lines += series("received_bytes_total", "counter", "Bytes of requests.", [("", self.received)])
-        turned = [(labels(limit=limit), number) for limit, number in sorted(self.rejected.items())]
-        lines += series("rejected_total", "counter", "Requests and connections that a limit turned away.", turned)
-        asked = [
-            (labels(resource=resource, status=str(status)), number)
-            for (resource, status), number in sorted(self.requests.items())
-        ]
-        lines += series("requests_total", "counter", "Requests that were answered.", asked)
-        lines += _stored(store)
         known = [({"task": _name(task)}, times) for task, times in ages.items()]
-        lines += histograms("report_age_seconds", "Our clock less a report's time, rounded down as tasks say.", known)
-        commits = histograms("store_commit_seconds", "Seconds of a commit.", [({}, store.commit_seconds)])
-        return "\n".join([*lines, *commits]) + "\n"
+        old = histograms("report_age_seconds", "Our clock less a report's time, rounded down as tasks say.", known)
+        return self.written([*_stored(store), *old], store.commit_seconds)
 
 
 def _stored(store: Store) -> list[str]:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from hazemap.aggregator.aggregator_metrics import AggregatorMetrics
@@ -19,7 +19,6 @@ from hazemap.aggregator.hpke_key_ring import HpkeKeyStore
 from hazemap.aggregator.leader_driver import LeaderDriver, check_endpoint, helper_line
 from hazemap.aggregator.leader_service import LeaderService
 from hazemap.aggregator.opened_shares import OpenedShares
-from hazemap.aggregator.page_access import PageAccess
 from hazemap.aggregator.provisioning_route import provisioning_route
 from hazemap.aggregator.report_expiry import expiry_writes
 from hazemap.aggregator.schema import SCHEMA
@@ -30,22 +29,19 @@ from hazemap.aggregator.task_shelf import TOKEN_FILE, TaskShelf
 from hazemap.errors import CodecError, InputError, StoreError
 from hazemap.protocols.dap.basic_types import Role
 from hazemap.protocols.dap.resource_paths import id_text
-from hazemap.service.access_tokens import kept, token_file
 from hazemap.service.http_limits import HttpLimits
 from hazemap.service.page_origins import checked_origins
+from hazemap.service.route_guard import Application
 from hazemap.service.served_address import ServedAddress
 from hazemap.service.settled_memory import settled
+from hazemap.service.state_folder import StateFolder
 from hazemap.service.steady_clock import is_steady
 from hazemap.service.store import Store
-
-if TYPE_CHECKING:
-    from starlette.routing import Route
 
 log = logging.getLogger("hazemap.aggregator")
 
 KEY_FILE: Final = "secret.key"
-OPERATOR_FILE: Final = "operator.token"
-"""What opens `/metrics`, made at the first start."""
+USUAL: Final = ServedAddress("127.0.0.1", 8471)
 HOUSEKEEPING: Final = 600.0
 """Seconds between two looks at keys, at expired reports and at tasks that are over."""
 
@@ -54,23 +50,15 @@ HOUSEKEEPING: Final = 600.0
 class AggregatorProcess:
     """How an aggregator is reached, which tasks it serves and where it keeps what it must not forget.
 
-    Without a certificate only this machine may reach it, unless a proxy before it speaks TLS.
-
-    >>> AggregatorProcess("helper", Path("data"), (), port=8472).url
-    'http://127.0.0.1:8472'
+    >>> AggregatorProcess("helper", StateFolder(Path("data")), ()).address.url
+    'http://127.0.0.1:8471'
     """
 
     role: str
-    folder: Path
+    state: StateFolder
     tasks: tuple[TaskFile, ...]
-    host: str = "127.0.0.1"
-    port: int = 8471
-    database: str | None = None
-    certificate: Path | None = None
-    key: Path | None = None
-    behind_proxy: bool = False
+    address: ServedAddress = USUAL
     trust_certificate: Path | None = None
-    limits: HttpLimits | None = None
     take_tasks_at: str | None = None
     """its own address, ending in a slash, where others may give it tasks by the token in its folder"""
     page_origins: tuple[str, ...] = ()
@@ -85,20 +73,10 @@ class AggregatorProcess:
         bases = {urlsplit(url).path.rstrip("/") for url in self._endpoints}
         if len(bases) > 1:
             raise InputError("the tasks name this aggregator by several paths: start one aggregator for each")
-        checked_origins(self.page_origins, (self.url, *self._endpoints))
+        checked_origins(self.page_origins, (self.address.url, *self._endpoints))
         if self.role == "leader":
             for file in self.tasks:
                 check_endpoint(file.task.helper)
-
-    @property
-    def address(self) -> ServedAddress:
-        """Where it listens, and how it is protected."""
-        return ServedAddress(self.host, self.port, self.certificate, self.key, self.behind_proxy)
-
-    @property
-    def url(self) -> str:
-        """Where it listens."""
-        return self.address.url
 
     @property
     def base(self) -> str:
@@ -115,16 +93,14 @@ class AggregatorProcess:
 
     def run(self) -> None:
         """Serve until the process is told to end (SIGTERM, Ctrl-C)."""
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        secret = urlsafe_b64decode(token_file(self.folder / KEY_FILE) + "=")
-        operator, metrics = kept(token_file(self.folder / OPERATOR_FILE)), AggregatorMetrics()
-        store = Store(self.database or self.folder / "aggregator.sqlite", SCHEMA)
-        try:
+        secret, operator = urlsafe_b64decode(self.state.secret(KEY_FILE) + "="), self.state.operator
+        limits, metrics = self.address.limits(), AggregatorMetrics()
+        with self.state.opened("aggregator.sqlite", lambda place: Store(place, SCHEMA)) as store:
             running = _Running(self, store, HpkeKeyStore(store, secret[:32]))
-            log.info("the %s of %d tasks serves %s from %s", self.role, running.tasks, self.url, self.folder)
-            self.address.serve(running.application(metrics, operator), self.limits, metrics, store)
-        finally:
-            store.close()
+            log.info(
+                "the %s of %d tasks serves %s from %s", self.role, running.tasks, self.address.url, self.state.path
+            )
+            self.address.serve(running.application(metrics, operator, limits), limits, metrics, store)
 
 
 class _Running:
@@ -146,7 +122,7 @@ class _Running:
         with suppress(StoreError):  # a server whose disk is full still serves what it has
             steady = is_steady(store, now)
         if process.take_tasks_at is not None:
-            self._shelf = TaskShelf(process.folder / "tasks", process.role, process.take_tasks_at)
+            self._shelf = TaskShelf(process.state.path / "tasks", process.role, process.take_tasks_at)
             for file in self._shelf.files():
                 self._begin_again(file, steady)
         self._rotate(now, steady)
@@ -156,22 +132,15 @@ class _Running:
         """How many are served."""
         return len(self._services)
 
-    def application(self, metrics: AggregatorMetrics, operator: bytes) -> Any:
-        base, more = self._process.base, list["Route"]()
+    def application(self, metrics: AggregatorMetrics, operator: bytes, limits: HttpLimits) -> Application:
+        process = self._process
+        more = []
         if self._shelf is not None:
-            token = token_file(self._process.folder / TOKEN_FILE)
-            more.append(provisioning_route(base, token, self._shelf, self._begin))
+            more.append(provisioning_route(process.state.secret(TOKEN_FILE), self._shelf, self._begin))
         routes = AggregatorRoutes(
-            self._store,
-            self._keys,
-            self._served,
-            metrics=metrics,
-            operator=operator,
-            limits=self._process.address.limits(self._process.limits),
+            self._store, self._keys, self._served, metrics=metrics, operator=operator, limits=limits
         )
-        application: Any = routes.application(base, self._alive, more)
-        origins = checked_origins(self._process.page_origins)
-        return PageAccess(application, base, origins) if origins else application
+        return routes.application(process.base, self._alive, more, checked_origins(process.page_origins))
 
     def _begin(self, file: TaskFile) -> None:
         """Serve a task from now on, in a thread that may take its time; nothing where it is served."""

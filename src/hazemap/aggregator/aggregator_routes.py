@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -10,13 +11,12 @@ from typing import Final
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from hazemap.aggregator.aggregator_metrics import AggregatorMetrics
 from hazemap.aggregator.helper_service import HelperService
 from hazemap.aggregator.hpke_key_ring import HpkeKeyStore
 from hazemap.aggregator.leader_service import LeaderService
-from hazemap.errors import CodecError, StoreError
+from hazemap.errors import CodecError
 from hazemap.protocols.dap.aggregation_messages import (
     AggregationJobContinueReq,
     AggregationJobInitReq,
@@ -36,15 +36,17 @@ from hazemap.protocols.dap.resource_paths import id_text, read_id
 from hazemap.protocols.dap.upload_messages import UploadErrors, UploadRequest
 from hazemap.protocols.dap.upload_messages_09 import HPKE_CONFIG_LIST, Report09
 from hazemap.service.http_limits import BODY, HttpLimits
-from hazemap.service.prometheus_text import CONTENT_TYPE
+from hazemap.service.page_origins import PageAccess
 from hazemap.service.rate_limit import RateLimit
-from hazemap.service.route_guard import Endpoint, TooOften, authorize, body_of, code_of, headers_of, place_from, safe
+from hazemap.service.route_guard import Application, Guard, Row, TooOften, authorize, body_of, headers_of, place_from
 from hazemap.service.store import Store
 
 log = logging.getLogger("hazemap.aggregator")
 
 CACHED: Final = 86_400
 """Seconds for which clients may keep the HPKE configurations: far less than a key is good for when it has expired."""
+FOR_DEVICES: Final = r"/(?:hpke_config|tasks/[A-Za-z0-9_-]+/reports)"
+"""What a device in a browser's tab asks. Neither needs a token: a page gains nothing that a program has not."""
 AGAIN: Final = 1
 """Seconds after which a collector asks again."""
 
@@ -70,20 +72,25 @@ class AggregatorRoutes:
         limits: HttpLimits | None = None,
     ) -> None:
         self._store, self._keys, self._tasks, self._clock = store, keys, tasks, clock
-        self._metrics, self._operator = metrics or AggregatorMetrics(), operator
-        self._uploads = RateLimit((limits or HttpLimits.here()).uploads)
+        self._metrics, self._operator, limits = metrics or AggregatorMetrics(), operator, limits or HttpLimits.here()
+        self._guard, self._uploads = DapGuard(log, limits, self._metrics), RateLimit(limits.uploads)
 
     def application(
-        self, base: str, alive: Callable[[], AsyncIterator[None]] | None = None, more: Sequence[Route] = ()
-    ) -> Starlette:
+        self,
+        base: str,
+        alive: Callable[[], AsyncIterator[None]] | None = None,
+        more: Sequence[Row] = (),
+        pages: frozenset[str] = frozenset(),
+    ) -> Application:
         """The application, under the path that the aggregator's endpoint ends in; `alive` runs as long as it does.
 
-        `more` are routes with that path already.
+        Pages of the origins `pages` may read what devices ask.
         """
         one = "/tasks/{task}/%s/{resource}"
         many = "/tasks/{task}/%s"
-        routes = [
-            ("/metrics", self._numbers, "GET"),
+        rows = [
+            *more,
+            self._guard.numbers(self._operator, self._numbers),
             ("/hpke_config", self._hpke_config, "GET"),
             (many % "reports", self._upload, "POST"),
             (many % "reports", self._upload_09, "PUT"),
@@ -97,38 +104,17 @@ class AggregatorRoutes:
             (one % "collection_jobs", self._drop_collection, "DELETE"),
         ]
         lifespan = None if alive is None else asynccontextmanager(lambda _: alive())
-        prefix = base.rstrip("/")
-        return Starlette(
-            routes=[
-                *more,
-                *(
-                    Route(prefix + path, self._counted(path, safe(endpoint, failed)), methods=[method])
-                    for path, endpoint, method in routes
-                ),
-            ],
-            lifespan=lifespan,
-        )
+        guarded = self._guard.before(Starlette(routes=self._guard.routes(rows, base), lifespan=lifespan))
+        return PageAccess(guarded, re.compile(re.escape(base.rstrip("/")) + FOR_DEVICES), pages)
 
     def now(self) -> int:
         """Seconds after the epoch."""
         return int(self._clock())
 
-    def _counted(self, path: str, endpoint: Endpoint) -> Endpoint:
-        name = path.replace("/{resource}", "").rpartition("/")[2]
-
-        async def answered(request: Request) -> Response:
-            response = await endpoint(request)
-            self._metrics.requests[name, response.status_code] += 1
-            return response
-
-        return answered
-
-    async def _numbers(self, request: Request) -> Response:
-        authorize(request.scope, self._operator)
+    def _numbers(self) -> str:
         services = {task_id: served.service for task_id, served in self._tasks.items()}
         ages = {task_id: each.ages for task_id, each in services.items() if isinstance(each, LeaderService)}
-        text = await asyncio.to_thread(self._metrics.text, self._store, ages)
-        return Response(text, media_type=CONTENT_TYPE)
+        return self._metrics.text(self._store, ages)
 
     async def _hpke_config(self, request: Request) -> Response:
         if self._store.trouble is not None:  # no report could be taken either
@@ -239,23 +225,19 @@ class AggregatorRoutes:
         return served
 
 
-def failed(request: Request, error: Exception) -> Response:
-    """The answer to an error: a problem document."""
-    if isinstance(error, DapProblem):
-        return problem_response(error.document())
-    if isinstance(error, CodecError):
-        return problem_response(DapProblem(ProblemType.INVALID_MESSAGE, str(error)).document())
-    code, words = code_of(error), str(error)
-    if isinstance(error, StoreError):
-        log.warning("a request was not answered: %s", error)
-    elif code == 500:
-        log.error("a request that the aggregator cannot deal with: %s", ascii(request.url.path)[:200], exc_info=error)
-        words = "the aggregator's log says why"
-    return problem_response(ProblemDocument("about:blank", code, words), headers_of(error, code))
+class DapGuard(Guard):
+    """A guard that answers errors by problem documents."""
+
+    def answer(self, error: Exception, code: int) -> Response:
+        """A problem of DAP, or one that only its status tells."""
+        if isinstance(error, CodecError):
+            error = DapProblem(ProblemType.INVALID_MESSAGE, str(error))
+        if isinstance(error, DapProblem):
+            return _problem(error.document())
+        return _problem(ProblemDocument("about:blank", code, str(error)), headers_of(error, code))
 
 
-def problem_response(document: ProblemDocument, headers: Mapping[str, str] | None = None) -> Response:
-    """A problem as a response."""
+def _problem(document: ProblemDocument, headers: Mapping[str, str] | None = None) -> Response:
     return Response(document.to_json(), document.status, headers, PROBLEM)
 
 

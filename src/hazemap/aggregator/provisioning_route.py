@@ -5,19 +5,17 @@ from collections.abc import Callable
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
-from hazemap.aggregator.aggregator_routes import failed
 from hazemap.aggregator.task_file import TaskFile
 from hazemap.aggregator.task_shelf import TaskShelf
 from hazemap.errors import CodecError, InputError
 from hazemap.protocols.dap.resource_paths import PROVISIONING
 from hazemap.service.access_tokens import kept
 from hazemap.service.http_limits import BODY
-from hazemap.service.route_guard import authorize, body_of, safe
+from hazemap.service.route_guard import Row, authorize, body_of
 
 
-def provisioning_route(base: str, token: str, shelf: TaskShelf, begin: Callable[[TaskFile], None]) -> Route:
+def provisioning_route(token: str, shelf: TaskShelf, begin: Callable[[TaskFile], None]) -> Row:
     """The route. A task that is there already is taken again, for nothing: a coordinator may repeat itself."""
     accepted = kept(token)
 
@@ -30,4 +28,4 @@ def provisioning_route(base: str, token: str, shelf: TaskShelf, begin: Callable[
             return JSONResponse({"error": str(error)}, 422)
         return Response(status_code=201 if new else 200)
 
-    return Route(f"{base.rstrip('/')}/{PROVISIONING}", safe(take, failed), methods=["POST"])
+    return f"/{PROVISIONING}", take, "POST"

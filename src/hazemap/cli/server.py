@@ -8,11 +8,12 @@ import typer
 from hazemap.cli.console_output import deliver, note
 from hazemap.cli.default_command import RunByDefault
 from hazemap.cli.server_client import LOCAL, Server, TokenFile, TrustCertificate
+from hazemap.cli.serving_options import KEPT, REACHED, Serving, serving
 from hazemap.cli.shared_options import AsJson, LedgerPlace, ledger_at
 from hazemap.errors import CodecError, FileError, InputError
 from hazemap.service.operator_line import operator
 
-REACHED, KEPT, LET_IN, LIMITS = "How it is reached", "What it keeps", "Who enrols", "Limits"
+LET_IN = "Who enrols"
 
 
 app = typer.Typer(
@@ -25,62 +26,13 @@ app = typer.Typer(
 
 
 @app.command(epilog="Example: [bold]hazemap server run --data coordinator[/bold]")
+@serving(8470, "page_origin", "enrolments")
 def run(
-    data: Annotated[
-        Path,
-        typer.Option(
-            "--data",
-            metavar="DIR",
-            rich_help_panel=KEPT,
-            help="Its folder: database, tokens, releases.",
-        ),
-    ],
-    host: Annotated[str, typer.Option(rich_help_panel=REACHED, help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, rich_help_panel=REACHED, help="The port.")] = 8470,
-    certificate: Annotated[
-        Path | None, typer.Option(metavar="PEM", rich_help_panel=REACHED, help="TLS: the certificate (chain).")
-    ] = None,
-    key: Annotated[Path | None, typer.Option(metavar="PEM", rich_help_panel=REACHED, help="TLS: its key.")] = None,
-    behind_proxy: Annotated[
-        bool,
-        typer.Option("--behind-proxy", rich_help_panel=REACHED, help="A proxy before it speaks TLS: plain HTTP."),
-    ] = False,
-    database: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL", rich_help_panel=KEPT, help="postgresql://…, instead of an SQLite file in the folder."
-        ),
-    ] = None,
-    standby: Annotated[
-        bool,
-        typer.Option(
-            "--standby",
-            rich_help_panel=KEPT,
-            help="Wait until the server that has the database has ended, then take its place; end when the database "
-            "is lost.",
-        ),
-    ] = False,
+    serving: Serving,
     url: Annotated[
         list[str] | None,
         typer.Option(
             metavar="URL", rich_help_panel=REACHED, help="Its address as devices see it; again for each other one."
-        ),
-    ] = None,
-    page_origin: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="URL",
-            rich_help_panel=REACHED,
-            help="Where the page is served that makes a browser's tab a device; again for each other one. "
-            "By default none.",
-        ),
-    ] = None,
-    trusted_proxy: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ADDRESS",
-            rich_help_panel=REACHED,
-            help="A proxy, or a network, whose X-Forwarded-For says where requests come from.",
         ),
     ] = None,
     enrolment: Annotated[
@@ -101,31 +53,13 @@ def run(
     ticket_days: Annotated[
         int, typer.Option(min=1, max=3650, rich_help_panel=LET_IN, help="Days until a device proves itself again.")
     ] = 90,
-    connections: Annotated[
-        int | None, typer.Option(min=1, rich_help_panel=LIMITS, help="Open at a time. By default 8192.")
-    ] = None,
-    per_address: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            rich_help_panel=LIMITS,
-            help="Connections open at a time from one address. By default 256, and no limit on this machine alone.",
-        ),
-    ] = None,
-    enrolments: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            rich_help_panel=LIMITS,
-            help="Enrolments a minute from one address. By default 60, and no limit on this machine alone.",
-        ),
-    ] = None,
     peers: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             rich_help_panel=KEPT,
-            help="Aggregators and shufflers that campaigns may name, with their tokens: TOML, [[server]] url, token.",
+            help="Aggregators and shufflers that campaigns may name, with their tokens: TOML, a table with url and "
+            "token in the list 'server' for each.",
         ),
     ] = None,
     peer_certificate: Annotated[
@@ -133,49 +67,30 @@ def run(
         typer.Option(metavar="PEM", rich_help_panel=KEPT, help="TLS: who signed the peers' certificates, if unusual."),
     ] = None,
     ledger: LedgerPlace = None,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Log every stage of every sum.")] = False,
 ) -> None:
     """Serve devices and campaigns until Ctrl-C; start it again, and everything goes on where it was.
 
     DIR/operator.token lets `hazemap campaign` and `hazemap server` give orders. It is made at the first start, and only
     you may read it.
     """
-    import logging
-    from dataclasses import replace
-
     from hazemap.device.recipe_check import check_recipe
     from hazemap.server.peer_servers import NO_PEERS, PeerServers
     from hazemap.server.server_process import ServerProcess
-    from hazemap.service.http_limits import HttpLimits
 
-    given = {"connections": connections, "per_address": per_address, "enrolments": enrolments}
-    chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    serving = ServerProcess(
-        data,
-        host,
-        port,
-        database=database,
-        certificate=certificate,
-        key=key,
-        behind_proxy=behind_proxy,
+    process = ServerProcess(
+        serving.state,
+        serving.address(),
         urls=tuple(url or ()),
-        page_origins=tuple(page_origin or ()),
+        page_origins=serving.page_origins,
         enrolment=enrolment,
         attestation=attestation,
         ticket_days=ticket_days,
-        trusted_proxies=tuple(trusted_proxy or ()),
         ledger=ledger_at(ledger),
-        standby=standby,
         peers=NO_PEERS if peers is None else PeerServers.read(peers, peer_certificate),
         judge=lambda recipe, policy, honest: check_recipe(recipe, policy, honest).reasons,
     )
-    if chosen:
-        limits = HttpLimits.here(**chosen) if serving.alone else HttpLimits(**chosen)
-        serving = replace(serving, limits=limits)
-    logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s", level=logging.INFO)
-    logging.getLogger("hazemap.protocols.secure_aggregation").setLevel(logging.INFO if verbose else logging.WARNING)
-    note(f"{serving.url}, from {data}; Ctrl-C ends it, and what runs goes on at the next start")
-    serving.run()
+    serving.begin("the server", process.address.url)
+    process.run()
 
 
 @app.command(epilog="Example: [bold]hazemap server codes --number 300 --days 30 --token-file operator.token[/bold]")

@@ -1,20 +1,18 @@
 """`hazemap shuffler`: it hands sealed messages on in an order that says nothing."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hazemap.cli.console_output import note
+from hazemap.cli.serving_options import KEPT, Serving, serving
 
 EXAMPLE = "Example: [bold]hazemap shuffler --data shuffler --least 1000[/bold]"
-REACHED, KEPT = "How it is reached", "What it keeps"
 
 
+@serving(8473)
 def shuffler(
-    data: Annotated[
-        Path, typer.Option("--data", metavar="DIR", rich_help_panel=KEPT, help="Its folder: database, key and tokens.")
-    ],
+    serving: Serving,
     least: Annotated[
         int, typer.Option(min=1, metavar="PEOPLE", help="Nothing below the messages of so many is handed on.")
     ] = 50,
@@ -34,22 +32,6 @@ def shuffler(
             help="Who may analyse, by a token of its own in the folder; again for others. Without it one, 'analyser'.",
         ),
     ] = None,
-    host: Annotated[str, typer.Option(rich_help_panel=REACHED, help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, rich_help_panel=REACHED, help="The port.")] = 8473,
-    certificate: Annotated[
-        Path | None, typer.Option(metavar="PEM", rich_help_panel=REACHED, help="TLS: the certificate (chain).")
-    ] = None,
-    key: Annotated[Path | None, typer.Option(metavar="PEM", rich_help_panel=REACHED, help="TLS: its key.")] = None,
-    behind_proxy: Annotated[
-        bool,
-        typer.Option("--behind-proxy", rich_help_panel=REACHED, help="A proxy before it speaks TLS: plain HTTP."),
-    ] = False,
-    database: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL", rich_help_panel=KEPT, help="postgresql://…, instead of an SQLite file in the folder."
-        ),
-    ] = None,
 ) -> None:
     """Run a shuffler: it passes on what devices send to an analyser, who cannot see who sent it.
 
@@ -57,26 +39,21 @@ def shuffler(
     key that it prints to people, whose devices pin it, and each token in its folder to its analyser. A token ends when
     its file is removed. Stop it with Ctrl-C and start it again: everything goes on where it was.
     """
-    import logging
     from hashlib import sha256
 
-    from hazemap.service.served_address import ServedAddress
     from hazemap.shuffler.analyser_tokens import FIRST
     from hazemap.shuffler.batch_limits import BatchLimits
     from hazemap.shuffler.shuffler_process import ShufflerProcess
 
-    serving = ShufflerProcess(
-        data,
-        ServedAddress(host, port, certificate, key, behind_proxy),
+    process = ShufflerProcess(
+        serving.state,
+        serving.address(),
         BatchLimits(least, largest * 1_000_000, keep_days * 86_400),
-        database,
         analysers=tuple(analyser or (FIRST,)),
     )
-    logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s", level=logging.INFO)
-    note(f"the shuffler at {serving.address.url}, from {data}; Ctrl-C ends it, and what runs goes on at the next start")
-    public = serving.public_key()
-    note(f"its key: {public}; devices pin its address with #{sha256(bytes.fromhex(public)).hexdigest()}")
-    tokens = serving.tokens()
+    serving.begin("the shuffler", process.address.url)
+    public, tokens = process.key().public, process.tokens()
+    note(f"its key: {public.hex()}; devices pin its address with #{sha256(public).hexdigest()}")
     for name in tokens.names:
         note(f"its analyser {name!r} shows the token in {tokens.path(name)}")
-    serving.run()
+    process.run()

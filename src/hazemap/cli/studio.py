@@ -6,14 +6,24 @@ from typing import Annotated
 import typer
 
 from hazemap.cli.console_output import note
+from hazemap.cli.serving_options import REACHED, Serving, serving
 from hazemap.cli.shared_options import LedgerPlace
 from hazemap.errors import InputError
 
 EXAMPLE = "Example: [bold]hazemap studio data[/bold]"
-REACHED, SERVER = "How it is reached", "Campaigns and studies"
+SERVER = "Campaigns and studies"
 
 
+@serving(
+    8475,
+    state=False,
+    words={
+        "connections": "Connections open at a time. By default 256.",
+        "per_address": "Connections open, and requests under way, from one address. By default 64.",
+    },
+)
 def studio(
+    serving: Serving,
     folder: Annotated[
         Path | None, typer.Argument(help="The folder of tables and maps; nothing outside of it is read or written.")
     ] = None,
@@ -45,16 +55,10 @@ def studio(
         ),
     ] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in a browser.")] = True,
-    host: Annotated[str, typer.Option(rich_help_panel=REACHED, help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, rich_help_panel=REACHED, help="The port.")] = 8475,
     name: Annotated[
         list[str] | None,
         typer.Option(metavar="HOST", rich_help_panel=REACHED, help="What else browsers call it; again for others."),
     ] = None,
-    certificate: Annotated[
-        Path | None, typer.Option(metavar="PEM", rich_help_panel=REACHED, help="TLS: the certificate (chain).")
-    ] = None,
-    key: Annotated[Path | None, typer.Option(metavar="PEM", rich_help_panel=REACHED, help="TLS: its key.")] = None,
 ) -> None:
     """Publish maps in a browser: look at a table, plan, compare prices, release and view.
 
@@ -66,7 +70,6 @@ def studio(
     """
     import logging
 
-    from hazemap.service.served_address import ServedAddress
     from hazemap.studio.coordinator_access import CoordinatorAccess
     from hazemap.studio.stewards import Stewards
     from hazemap.studio.studio_process import Studio
@@ -86,12 +89,11 @@ def studio(
     access = None
     if server is not None and token_file is not None:
         access = CoordinatorAccess.at(server, token_file, trust_certificate, tuple(aggregator or ()))
-    address = ServedAddress(host, port, certificate, key)
     stewards = Stewards.alone(folder, ledger, access) if folder is not None else Stewards.of_file(users or Path())
-    serving = Studio(stewards, address, tuple(name or ()))
-    logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s", level=logging.WARNING)
+    process = Studio(stewards, serving.address(), tuple(name or ()))
+    serving.log(logging.WARNING)
     for steward in stewards.by_name.values():
         token = f"; the token is in {steward.token}" if steward.token else ""
         note(f"{steward.name} works in {steward.root.path} with the ledger {steward.ledger.place}{token}")
     note("Ctrl-C ends it; what was paid for and is not there then, `hazemap recover` makes")
-    serving.run(browser)
+    process.run(browser)

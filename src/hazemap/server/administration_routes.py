@@ -5,21 +5,20 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from hazemap.codec import Limits, parsed
 from hazemap.errors import CodecError, InputError
 from hazemap.server.coordinator import Coordinator
+from hazemap.server.role_guard import RoleGuard
 from hazemap.server.roles import Principal, Role, TokenRequest
-from hazemap.server.route_guard import Guard
 from hazemap.service.prometheus_text import CONTENT_TYPE
-from hazemap.service.route_guard import body_of
+from hazemap.service.route_guard import Row, body_of
 
 SHORT = 4_096
 FEW_FIELDS = Limits(length=SHORT, items=32, work=0, depth=1)
 
 
-def administration_routes(coordinator: Coordinator, guard: Guard) -> list[Route]:
+def administration_routes(coordinator: Coordinator, guard: RoleGuard) -> list[Row]:
     """Every route of administration; what changes something is on the audit log before it is done."""
     audit, enrolled = coordinator.audit, coordinator.enrolled
 
@@ -70,14 +69,14 @@ def administration_routes(coordinator: Coordinator, guard: Guard) -> list[Route]
 
     operator, auditor = Role.OPERATOR, Role.AUDITOR
     return [
-        Route("/v1/devices", guard.only(devices, operator), methods=["GET"]),
-        Route("/v1/devices/{name}/revoke", guard.only(revoke_device, operator), methods=["POST"]),
-        Route("/v1/codes", guard.only(make_codes, operator), methods=["POST"]),
-        Route("/v1/tokens", guard.only(tokens, operator), methods=["GET"]),
-        Route("/v1/tokens", guard.only(issue, operator), methods=["POST"]),
-        Route("/v1/tokens/{name}/revoke", guard.only(revoke_token, operator), methods=["POST"]),
-        Route("/v1/audit", guard.only(log, operator, auditor), methods=["GET"]),
-        Route("/metrics", guard.only(metrics, operator, auditor), methods=["GET"]),
+        ("/v1/devices", guard.only(devices, operator), "GET"),
+        ("/v1/devices/{name}/revoke", guard.only(revoke_device, operator), "POST"),
+        ("/v1/codes", guard.only(make_codes, operator), "POST"),
+        ("/v1/tokens", guard.only(tokens, operator), "GET"),
+        ("/v1/tokens", guard.only(issue, operator), "POST"),
+        ("/v1/tokens/{name}/revoke", guard.only(revoke_token, operator), "POST"),
+        ("/v1/audit", guard.only(log, operator, auditor), "GET"),
+        ("/metrics", guard.only(metrics, operator, auditor), "GET"),
     ]
 
 

@@ -10,9 +10,9 @@ import logging
 import re
 import zlib
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from starlette.requests import ClientDisconnect
 
@@ -27,6 +27,7 @@ from hazemap.service.route_guard import (
     Codes,
     Receive,
     Scope,
+    Send,
     TooLong,
     bearer,
     body,
@@ -36,7 +37,6 @@ from hazemap.service.route_guard import (
     recognise,
 )
 
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Header = tuple[bytes, bytes]
 
 JSON: Header = (b"content-type", b"application/json")

@@ -1,6 +1,7 @@
 """The server as an ASGI application: enrolment, campaigns, and how things stand."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -8,7 +9,6 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
-from starlette.routing import Route
 
 from hazemap import __version__
 from hazemap.codec import Limits, parsed
@@ -18,14 +18,16 @@ from hazemap.server.administration_routes import administration_routes
 from hazemap.server.campaign_spec import campaign_from
 from hazemap.server.campaign_status import plain
 from hazemap.server.coordinator import Coordinator
-from hazemap.server.device_endpoints import DeviceEndpoints, Send
-from hazemap.server.page_origins import PageOrigins
+from hazemap.server.device_endpoints import DeviceEndpoints
+from hazemap.server.role_guard import OlderDevice, RoleGuard
 from hazemap.server.roles import Principal, Role
-from hazemap.server.route_guard import Guard, OlderDevice
 from hazemap.server.study_routes import study_routes
 from hazemap.service.http_limits import HttpLimits
-from hazemap.service.route_guard import Receive, Scope, TooOften, body_of, place_from
+from hazemap.service.page_origins import PageAccess
+from hazemap.service.route_guard import Receive, Row, Scope, Send, TooOften, body_of
 
+FOR_DEVICES = re.compile("/v1/(?:challenge|enrol|recipes|tasks(?:/.*)?)")
+"""What a device in a browser's tab asks."""
 ORDER = 64 << 20
 """Bytes of a campaign: it may hold a prior map."""
 ENROLMENT = 16 << 10
@@ -35,7 +37,7 @@ TEXT, TOKEN = 300, 8_192
 """Letters of an origin, and of a token: an attestation may be a few kilobytes."""
 
 
-def open_routes(coordinator: Coordinator, guard: Guard) -> list[Route]:
+def open_routes(coordinator: Coordinator, guard: RoleGuard) -> list[Row]:
     """The routes that need no token: those of devices that enrol, and the status."""
 
     async def challenge(request: Request) -> Response:
@@ -65,13 +67,13 @@ def open_routes(coordinator: Coordinator, guard: Guard) -> list[Route]:
         return JSONResponse(facts)
 
     return [
-        Route("/v1/challenge", guard.anybody(challenge), methods=["POST"]),
-        Route("/v1/enrol", guard.anybody(enrol), methods=["POST"]),
-        Route("/v1/status", guard.anybody(counts), methods=["GET"]),
+        ("/v1/challenge", challenge, "POST"),
+        ("/v1/enrol", enrol, "POST"),
+        ("/v1/status", counts, "GET"),
     ]
 
 
-def campaign_routes(coordinator: Coordinator, guard: Guard) -> list[Route]:
+def campaign_routes(coordinator: Coordinator, guard: RoleGuard) -> list[Row]:
     """The routes of campaigns, for those who have a token."""
     operator, analyst, auditor = Role.OPERATOR, Role.ANALYST, Role.AUDITOR
     audit = coordinator.audit
@@ -125,14 +127,14 @@ def campaign_routes(coordinator: Coordinator, guard: Guard) -> list[Route]:
         return Response(status_code=204)
 
     return [
-        Route("/v1/campaigns", guard.only(begin, operator, analyst), methods=["POST"]),
-        Route("/v1/campaigns", guard.only(every, operator, analyst, auditor), methods=["GET"]),
-        Route("/v1/campaigns/{name}", guard.only(one, operator, analyst, auditor), methods=["GET"]),
-        Route("/v1/campaigns/{name}/map", guard.only(map_, operator, analyst), methods=["GET"]),
-        Route("/v1/campaigns/{name}/release", guard.only(release, operator, analyst), methods=["GET"]),
-        Route("/v1/campaigns/{name}/stop", guard.only(stop, operator), methods=["POST"]),
-        Route("/v1/campaigns/{name}/resume", guard.only(resume, operator), methods=["POST"]),
-        Route("/v1/campaigns/{name}/partial", guard.only(release_partial, operator), methods=["POST"]),
+        ("/v1/campaigns", guard.only(begin, operator, analyst), "POST"),
+        ("/v1/campaigns", guard.only(every, operator, analyst, auditor), "GET"),
+        ("/v1/campaigns/{name}", guard.only(one, operator, analyst, auditor), "GET"),
+        ("/v1/campaigns/{name}/map", guard.only(map_, operator, analyst), "GET"),
+        ("/v1/campaigns/{name}/release", guard.only(release, operator, analyst), "GET"),
+        ("/v1/campaigns/{name}/stop", guard.only(stop, operator), "POST"),
+        ("/v1/campaigns/{name}/resume", guard.only(resume, operator), "POST"),
+        ("/v1/campaigns/{name}/partial", guard.only(release_partial, operator), "POST"),
     ]
 
 
@@ -183,7 +185,7 @@ class Application:
         coordinator: Coordinator,
         operator: str,
         limits: HttpLimits | None = None,
-        pages: PageOrigins | None = None,
+        pages: frozenset[str] = frozenset(),
     ) -> None:
         @asynccontextmanager
         async def alive(_: Starlette) -> AsyncIterator[None]:
@@ -191,31 +193,17 @@ class Application:
             yield
             await coordinator.stop()
 
-        guard = Guard(coordinator, operator, limits or HttpLimits.here())
+        guard = RoleGuard(coordinator, operator, limits or HttpLimits.here())
         makers = (open_routes, campaign_routes, study_routes, administration_routes)
-        self.routes = [route for make in makers for route in make(coordinator, guard)]
-        self._coordinator, self._guard, self._pages = coordinator, guard, pages or PageOrigins()
-        self._working = DeviceEndpoints(coordinator)
-        self._rest = Starlette(routes=self.routes, lifespan=alive)
+        self.routes = guard.routes(row for make in makers for row in make(coordinator, guard))
+        self._working, self._rest = DeviceEndpoints(coordinator), Starlette(routes=self.routes, lifespan=alive)
+        self._guarded = PageAccess(guard.before(self._either), FOR_DEVICES, pages, b"authorization, content-type")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, or the application's own beginning and end."""
-        if scope["type"] != "http":
-            await self._rest(scope, receive, send)
-            return
-        metrics = self._coordinator.metrics
-        send = self._pages.sender(scope, send)
+        await self._guarded(scope, receive, send)
 
-        async def counted(message: Any) -> None:
-            metrics.sent += len(message.get("body", b""))
-            await send(message)
-
-        with self._guard.under_way(place_from(scope)) as welcome:
-            if not welcome:
-                await self._guard.too_many(send)
-            elif self._pages.asks(scope):
-                await self._pages.preflight(send)
-            elif scope["path"].startswith("/v1/tasks"):
-                await self._working(scope, receive, counted)
-            else:
-                await self._rest(scope, receive, counted)
+    async def _either(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The endpoints of devices, or all others."""
+        devices = scope["type"] == "http" and scope["path"].startswith("/v1/tasks")
+        await (self._working if devices else self._rest)(scope, receive, send)

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from hazemap.service.duration_histogram import Histogram
-from hazemap.service.prometheus_text import histograms, labels, series
+from hazemap.service.prometheus_text import labels, series
+from hazemap.service.server_metrics import ServerMetrics
 
 _REFUSED = (
     ("budget", ("budget", "spent", "costs", "ε")),
@@ -48,24 +49,20 @@ def _sorted(reason: str, classes: Iterable[tuple[str, tuple[str, ...]]]) -> str:
 
 
 @dataclass(eq=False)
-class Metrics:
+class Metrics(ServerMetrics):
     """What the server counts of itself since it was started.
 
     >>> metrics = Metrics()
-    >>> metrics.rejected["headers"] += 1
-    >>> print(metrics.text({}, Histogram()).splitlines()[-1])
-    hazemap_store_commit_seconds_count 0
+    >>> metrics.summed(False, "too few answered", {})
+    >>> metrics.sums
+    Counter({('lost', 'too_few'): 1})
     """
 
     polls: int = 0
-    sent: int = 0
-    received: int = 0
-    connections: int = 0
     enrolments: Counter[str] = field(default_factory=Counter)
     sums: Counter[tuple[str, str]] = field(default_factory=Counter)
     study_rounds: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
-    rejected: Counter[str] = field(default_factory=Counter)
 
     def summed(self, opened: bool, reason: str, refusals: Mapping[str, int]) -> None:
         """A secure sum is over."""
@@ -76,20 +73,16 @@ class Metrics:
     def text(self, gauges: Mapping[str, tuple[str, float]], commits: Histogram) -> str:
         """Everything in the text format 0.0.4; `gauges` are names with their help and value."""
         lines: list[str] = []
-        gauges = {**gauges, "connections_open": ("Connections that are open.", self.connections)}
         for name, (about, value) in gauges.items():
             lines += series(name, "gauge", about, [("", value)])
         lines += series("polls_total", "counter", "Times that a device asked for work.", [("", self.polls)])
-        moved = [(labels(direction="in"), self.received), (labels(direction="out"), self.sent)]
-        lines += series("bytes_total", "counter", "Bytes of requests and of answers' contents.", moved)
         sums = [(labels(outcome=outcome, reason=why), n) for (outcome, why), n in sorted(self.sums.items())]
         lines += series("sums_total", "counter", "Secure sums that are over.", sums)
         for name, about, label, counter in (
             ("enrolments_total", "Attempts to enrol a device.", "outcome", self.enrolments),
             ("study_rounds_total", "Rounds of studies that are over.", "outcome", self.study_rounds),
             ("refusals_total", "Refusals of devices, by what they are about.", "reason", self.refusals),
-            ("rejected_total", "Requests and connections that a limit turned away.", "limit", self.rejected),
         ):
             rows = [(labels(**{label: key}), number) for key, number in sorted(counter.items())]
             lines += series(name, "counter", about, rows)
-        return "\n".join([*lines, *histograms("store_commit_seconds", "Seconds of a commit.", [({}, commits)])]) + "\n"
+        return self.written(lines, commits)

@@ -4,22 +4,21 @@ import asyncio
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from hazemap.errors import InputError
 from hazemap.recipes.policy_document import LIMITS
 from hazemap.recipes.signed_policy import SignedPolicy
 from hazemap.server.coordinator import Coordinator
+from hazemap.server.role_guard import RoleGuard
 from hazemap.server.roles import Principal, Role
-from hazemap.server.route_guard import Guard
 from hazemap.server.study_spec import ORDER, RECIPE, recipe_from, study_from
 from hazemap.server.study_status import number_of, round_answer, study_release, study_status
-from hazemap.service.route_guard import body_of
+from hazemap.service.route_guard import Row, body_of
 
 DIGEST = 64
 
 
-def study_routes(coordinator: Coordinator, guard: Guard) -> list[Route]:
+def study_routes(coordinator: Coordinator, guard: RoleGuard) -> list[Row]:
     """Every route; what changes something is on the audit log before it is done."""
     audit, studies, store = coordinator.audit, coordinator.studies, coordinator.store
     operator, analyst, auditor = Role.OPERATOR, Role.ANALYST, Role.AUDITOR
@@ -81,14 +80,14 @@ def study_routes(coordinator: Coordinator, guard: Guard) -> list[Route]:
         return Response(found, media_type="application/json")
 
     return [
-        Route("/v1/policies", guard.only(accept, operator), methods=["POST"]),
-        Route("/v1/studies", guard.only(begin, operator, analyst), methods=["POST"]),
-        Route("/v1/studies", guard.only(every, operator, analyst, auditor), methods=["GET"]),
-        Route("/v1/studies/{name}", guard.only(one, operator, analyst, auditor), methods=["GET"]),
-        Route("/v1/studies/{name}/rounds", guard.only(ask, operator, analyst), methods=["POST"]),
-        Route("/v1/studies/{name}/rounds/{round}", guard.only(answer, operator, analyst), methods=["GET"]),
-        Route("/v1/studies/{name}/release", guard.only(release, operator, analyst), methods=["GET"]),
-        Route("/v1/studies/{name}/stop", guard.only(stop, operator, analyst), methods=["POST"]),
-        Route("/v1/recipes", guard.anybody(log), methods=["GET"]),
-        Route("/v1/recipes/{digest}", guard.anybody(text), methods=["GET"]),
+        ("/v1/policies", guard.only(accept, operator), "POST"),
+        ("/v1/studies", guard.only(begin, operator, analyst), "POST"),
+        ("/v1/studies", guard.only(every, operator, analyst, auditor), "GET"),
+        ("/v1/studies/{name}", guard.only(one, operator, analyst, auditor), "GET"),
+        ("/v1/studies/{name}/rounds", guard.only(ask, operator, analyst), "POST"),
+        ("/v1/studies/{name}/rounds/{round}", guard.only(answer, operator, analyst), "GET"),
+        ("/v1/studies/{name}/release", guard.only(release, operator, analyst), "GET"),
+        ("/v1/studies/{name}/stop", guard.only(stop, operator, analyst), "POST"),
+        ("/v1/recipes", log, "GET"),
+        ("/v1/recipes/{digest}", text, "GET"),
     ]

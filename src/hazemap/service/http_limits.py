@@ -17,8 +17,9 @@ import uvloop
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from hazemap.errors import InputError
-from hazemap.service.open_connections import HttpCounts, OpenConnections
+from hazemap.service.open_connections import OpenConnections
 from hazemap.service.rate_limit import place_of
+from hazemap.service.server_metrics import ServerMetrics
 
 if TYPE_CHECKING:
     from uvicorn.config import Config
@@ -95,7 +96,7 @@ class LimitedHttp(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
         limits: HttpLimits,
-        counts: HttpCounts,
+        counts: ServerMetrics,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.peer, self.held, self.logger = "?", 0, quiet
@@ -313,7 +314,7 @@ class HandshakeLoop(uvloop.Loop):
         return await super().create_server(*arguments, **options)
 
 
-def limited(limits: HttpLimits, counts: HttpCounts, proxies: Sequence[str] = ()) -> type[LimitedHttp]:
+def limited(limits: HttpLimits, counts: ServerMetrics, proxies: Sequence[str] = ()) -> type[LimitedHttp]:
     """The class of a server's connections; those of a proxy all have one address, so none is limited by it."""
     known = OpenConnections(limits.connections, limits.per_address, limits.room, counts, proxies)
 

@@ -11,16 +11,10 @@ from heapq import heapify, heapreplace
 from ipaddress import ip_address, ip_network
 from typing import Final, Protocol
 
+from hazemap.service.server_metrics import ServerMetrics
+
 FREED: Final = 8
 """Of the room for bodies this part is freed at a time, so that who is to end is looked for seldom."""
-
-
-class HttpCounts(Protocol):
-    """What is counted of connections."""
-
-    connections: int
-    received: int
-    rejected: Counter[str]
 
 
 class OpenConnection(Protocol):
@@ -49,7 +43,7 @@ class OpenConnections:
     """All of them. `connections` may be open, `per_address` from one that is no proxy, and hold `room` bytes."""
 
     def __init__(
-        self, connections: float, per_address: float, room: float, counts: HttpCounts, proxies: Sequence[str] = ()
+        self, connections: float, per_address: float, room: float, counts: ServerMetrics, proxies: Sequence[str] = ()
     ) -> None:
         self._most, self._per_address, self._room, self._counts = connections, per_address, room, counts
         self._proxies = [ip_network(proxy, strict=False) for proxy in proxies]

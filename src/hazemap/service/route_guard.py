@@ -6,7 +6,9 @@ that. Whoever shows a token that is good is marked in the scope: `open_connectio
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from asyncio import to_thread
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
 from functools import wraps
 from hmac import compare_digest
 from math import ceil
@@ -14,6 +16,7 @@ from typing import Any, Final
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from hazemap.errors import (
     BudgetError,
@@ -27,11 +30,18 @@ from hazemap.errors import (
     Unreachable,
 )
 from hazemap.service.access_tokens import kept
+from hazemap.service.http_limits import HttpLimits
+from hazemap.service.prometheus_text import CONTENT_TYPE
 from hazemap.service.rate_limit import RateLimit, place_of
+from hazemap.service.server_metrics import ServerMetrics
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 Endpoint = Callable[[Request], Awaitable[Response]]
+Row = tuple[str, Endpoint, str]
+"""A path, what answers there, and the method."""
 Codes = Sequence[tuple[type[Exception], int]]
 
 AGAIN: Final = 30
@@ -135,29 +145,119 @@ class Guesses:
         if wait is not None:
             raise TooOften("too many wrong tokens or codes came from this address: try again later", wait)
 
-    def judge(self, scope: Scope, error: Exception) -> Exception:
-        """This error; where it was a wrong token or code, and one too many of its address, that it was."""
-        if isinstance(error, Refused | Unauthorized):
+
+class Guard:
+    """Stands before the routes of a server: errors are answers, and an address that asks too much is told to wait.
+
+    `codes` are the statuses of errors that only this server has; `log` holds what nobody should meet.
+    """
+
+    wrong: tuple[type[Exception], ...] = (Refused, Unauthorized)
+    """Errors that count as guesses."""
+
+    def __init__(
+        self,
+        log: logging.Logger,
+        limits: HttpLimits | None = None,
+        metrics: ServerMetrics | None = None,
+        codes: Codes = (),
+    ) -> None:
+        limits = limits or HttpLimits.here()
+        self.log, self.metrics, self.codes = log, metrics or ServerMetrics(), codes
+        self.guesses, self._most = Guesses(limits.guesses), limits.per_address
+        self._here: Counter[str] = Counter()
+
+    def anybody(self, endpoint: Endpoint) -> Endpoint:
+        """A route that needs no token; every error is an answer, with a status that says whose fault it is."""
+
+        @wraps(endpoint)
+        async def answered(request: Request) -> Response:
             try:
-                self.count(scope)
+                return await endpoint(request)
+            except ClientDisconnect:
+                return Response(status_code=400)
+            except Exception as error:
+                return self.failed(request, error)
+
+        return answered
+
+    def routes(self, rows: Iterable[Row], prefix: str = "") -> list[Route]:
+        """The routes of these paths, endpoints and methods, under a path. Each answer is counted by its resource."""
+
+        def counted(path: str, endpoint: Endpoint) -> Endpoint:
+            name = [part for part in path.split("/") if "{" not in part][-1]
+
+            async def answered(request: Request) -> Response:
+                response = await self.anybody(endpoint)(request)
+                who = getattr(request.state, "who", "")
+                self.metrics.requests[name, who, response.status_code] += 1
+                return response
+
+            return answered
+
+        base = prefix.rstrip("/")
+        return [Route(base + path, counted(path, endpoint), methods=[method]) for path, endpoint, method in rows]
+
+    def numbers(self, accepted: bytes, text: Callable[[], str]) -> Row:
+        """`/metrics`, for whoever has the token of which this is the hash; `text` may take its time."""
+
+        async def numbers(request: Request) -> Response:
+            authorize(request.scope, accepted)
+            return Response(await to_thread(text), media_type=CONTENT_TYPE)
+
+        return "/metrics", numbers, "GET"
+
+    def failed(self, request: Request, error: Exception) -> Response:
+        """The answer to an error: that it is too often, where an address has been wrong before."""
+        if isinstance(error, self.wrong):
+            try:
+                self.guesses.count(request.scope)
             except TooOften as often:
-                return often
-        return error
+                self.metrics.rejected["guesses"] += 1
+                error = often
+        if isinstance(error, StoreError):
+            self.log.warning("a request was not answered: %s", error)
+        code = code_of(error, self.codes)
+        if not isinstance(error, HazemapError):
+            place = ascii(request.url.path)[:200]
+            self.log.error("a request that the server cannot deal with: %s", place, exc_info=error)
+            error = self.bug()
+        return self.answer(error, code)
 
+    def bug(self) -> HazemapError:
+        """What is said of an error that the server should have dealt with."""
+        return HazemapError("the server could not deal with this request; its log says why")
 
-def safe(endpoint: Endpoint, failed: Callable[[Request, Exception], Response]) -> Endpoint:
-    """An endpoint whose errors are answers."""
+    def answer(self, error: Exception, code: int) -> Response:
+        """An error as JSON."""
+        return Response(json.dumps({"error": str(error)}), code, headers_of(error, code), "application/json")
 
-    @wraps(endpoint)
-    async def answered(request: Request) -> Response:
-        try:
-            return await endpoint(request)
-        except ClientDisconnect:
-            return Response(status_code=400)
-        except Exception as error:
-            return failed(request, error)
+    def before(self, inner: Application) -> Application:
+        """An application of which one address has only so many requests under way. What it sends is counted."""
 
-    return answered
+        async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] != "http":
+                await inner(scope, receive, send)
+                return
+
+            async def counted(message: MutableMapping[str, Any]) -> None:
+                self.metrics.sent += len(message.get("body", b""))
+                await send(message)
+
+            place, answer = place_from(scope), inner
+            self._here[place] += 1
+            try:
+                if self._here[place] > self._most:
+                    self.metrics.rejected["requests_per_address"] += 1
+                    often = TooOften("too many requests of this address are under way")
+                    answer = self.failed(Request(scope), often)
+                await answer(scope, receive, counted)
+            finally:
+                self._here[place] -= 1
+                if not self._here[place]:
+                    del self._here[place]
+
+        return guarded
 
 
 def code_of(error: Exception, own: Codes = ()) -> int:
@@ -175,12 +275,3 @@ def headers_of(error: Exception, code: int) -> dict[str, str]:
         return {"WWW-Authenticate": "Bearer"}
     wait = AGAIN if isinstance(error, StoreError) else getattr(error, "wait", 10 if code == 503 else None)
     return {} if wait is None else {"Retry-After": str(ceil(wait))}
-
-
-def in_words(request: Request, error: Exception, log: logging.Logger, own: Codes = ()) -> Response:
-    """An error as JSON. What no server should meet is in its log alone."""
-    code, words = code_of(error, own), str(error)
-    if not isinstance(error, HazemapError):
-        log.error("a request that the server cannot deal with: %s", ascii(request.url.path)[:200], exc_info=error)
-        words = "the server could not deal with this request; its log says why"
-    return Response(json.dumps({"error": words}), code, headers_of(error, code), "application/json")

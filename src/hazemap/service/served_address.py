@@ -1,32 +1,32 @@
 """Where a server listens, and that nobody between it and others reads along."""
 
+import logging
+import resource
 import signal
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
 from hazemap.errors import FileError, InputError
 from hazemap.service.http_limits import HttpLimits, limited
-from hazemap.service.open_connections import HttpCounts
+from hazemap.service.server_metrics import ServerMetrics
 from hazemap.service.store import Store
 
+log = logging.getLogger("hazemap.server")
 
-@dataclass
-class ConnectionCounts:
-    """What is counted of a server's connections."""
-
-    connections: int = 0
-    received: int = 0
-    rejected: Counter[str] = field(default_factory=Counter)
+SPARE = 256
+"""Open files that are kept for the database and everything else that is not a connection."""
 
 
 @dataclass(frozen=True)
 class ServedAddress:
     """An address, with TLS or without. Without a certificate only this machine may reach it, unless a proxy speaks TLS.
+
+    What a proxy says of addresses counts if it is one of `trusted_proxies`. `chosen` are limits by their names.
 
     >>> ServedAddress("::1", 8473).url
     'http://[::1]:8473'
@@ -37,6 +37,8 @@ class ServedAddress:
     certificate: Path | None = None
     key: Path | None = None
     behind_proxy: bool = False
+    trusted_proxies: tuple[str, ...] = ()
+    chosen: Mapping[str, float] = field(default_factory=dict)
 
     def check(self, what: str) -> None:
         """`InputError` if `what` would travel unprotected, `FileError` where a file of TLS is missing."""
@@ -50,6 +52,20 @@ class ServedAddress:
         for file in (self.certificate, self.key):
             if file is not None and not file.is_file():
                 raise FileError(f"there is no file {file}: TLS needs a certificate and its key, in PEM")
+        if self.trusted_proxies and not self.behind_proxy:
+            raise InputError("--trusted-proxy names what stands before a server that is --behind-proxy: say both")
+        for proxy in self.trusted_proxies:
+            try:
+                ip_network(proxy, strict=False)
+            except ValueError:
+                raise InputError(
+                    f"--trusted-proxy is an address or a network such as 10.0.0.0/8; found {proxy!r:.60}"
+                ) from None
+
+    @property
+    def alone(self) -> bool:
+        """Whether only this machine can reach it."""
+        return loopback(self.host) and not self.behind_proxy
 
     @property
     def url(self) -> str:
@@ -57,35 +73,40 @@ class ServedAddress:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'https' if self.certificate else 'http'}://{host}:{self.port}"
 
-    def limits(self, given: HttpLimits | None = None) -> HttpLimits:
-        """Those that were given; else none per address where all have the same one, this machine's or a proxy's.
+    def limits(self, **usual: float) -> HttpLimits:
+        """Those that were chosen or are usual; else none per address where all have the same one.
+
+        That is this machine's, or that of a proxy which is not trusted to name others.
 
         >>> ServedAddress("0.0.0.0", 8473, behind_proxy=True).limits().guesses, ServedAddress("::", 1).limits().guesses
         (inf, 30)
         """
-        return given or (HttpLimits.here() if loopback(self.host) or self.behind_proxy else HttpLimits())
+        one = self.alone or (self.behind_proxy and not self.trusted_proxies)
+        given: dict[str, Any] = {**usual, **self.chosen}
+        return (HttpLimits.here if one else HttpLimits)(**given)
 
     def serve(
         self,
         application: Any,
         limits: HttpLimits | None = None,
-        counts: HttpCounts | None = None,
+        metrics: ServerMetrics | None = None,
         store: Store | None = None,
-        proxies: Sequence[str] = (),
     ) -> None:
-        """Serve until the process is told to end (SIGTERM, Ctrl-C), or until the store has ended: then its error.
-
-        What is said of addresses by one of the `proxies` counts.
-        """
+        """Serve until the process is told to end (SIGTERM, Ctrl-C), or until the store has ended: then its error."""
         import uvicorn
 
-        limits = self.limits(limits)
+        if self.behind_proxy and not self.trusted_proxies:
+            log.warning(
+                "nothing is limited by address: name the proxy with --trusted-proxy, if it names whom it speaks for"
+            )
+        limits = limits or self.limits()
+        limits = replace(limits, connections=max(1, min(limits.connections, _open_files() - SPARE)))
         config = uvicorn.Config(
             application,
             host=self.host,
             port=self.port,
             loop="hazemap.service.http_limits:HandshakeLoop",
-            http=limited(limits, counts or ConnectionCounts(), proxies),
+            http=limited(limits, metrics or ServerMetrics(), self.trusted_proxies),
             ws="none",
             lifespan="on",
             access_log=False,
@@ -94,8 +115,8 @@ class ServedAddress:
             timeout_graceful_shutdown=5,
             backlog=4096,
             server_header=False,
-            proxy_headers=bool(proxies),
-            forwarded_allow_ips=list(proxies),
+            proxy_headers=bool(self.trusted_proxies),
+            forwarded_allow_ips=list(self.trusted_proxies),
             ssl_certfile=self.certificate,
             ssl_keyfile=self.key,
         )
@@ -118,3 +139,13 @@ def loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _open_files() -> int:
+    """How many files may be open, such as connections; systems allow a thousand unless they are asked."""
+    least, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 65_536 if most == resource.RLIM_INFINITY else min(most, 65_536)
+    if wanted > least:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

@@ -4,46 +4,31 @@ No label names a person, an address or a batch: analysers are named as their ope
 """
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from hazemap.protocols.shuffle.batch_terms import BatchTerms
-from hazemap.service.prometheus_text import histograms, labels, series
+from hazemap.service.prometheus_text import labels, series
+from hazemap.service.server_metrics import ServerMetrics
 from hazemap.service.store import Store
 
 _STATES: Final = ("open", "permuted", "forgotten")
 
 
 @dataclass(eq=False)
-class ShufflerMetrics:
+class ShufflerMetrics(ServerMetrics):
     """What a shuffler counts of itself since it was started; `expired` are batches that nobody collected in time.
 
     >>> metrics = ShufflerMetrics()
     >>> metrics.requests["messages", "people", 204] += 1
     """
 
-    connections: int = 0
-    received: int = 0
-    rejected: Counter[str] = field(default_factory=Counter)
-    requests: Counter[tuple[str, str, int]] = field(default_factory=Counter)
-    """by the resource, who asked, and the status"""
     expired: int = 0
 
     def text(self, store: Store) -> str:
         """Everything in the text format 0.0.4. O(batches)."""
-        lines = series("connections_open", "gauge", "Connections that are open.", [("", self.connections)])
-        lines += series("received_bytes_total", "counter", "Bytes of requests.", [("", self.received)])
-        turned = [(labels(limit=limit), number) for limit, number in sorted(self.rejected.items())]
-        lines += series("rejected_total", "counter", "Requests and connections that a limit turned away.", turned)
-        asked = [
-            (labels(resource=resource, who=who, status=str(status)), number)
-            for (resource, who, status), number in sorted(self.requests.items())
-        ]
-        lines += series("requests_total", "counter", "Requests that were answered.", asked)
-        lines += series("batches_expired_total", "counter", "Batches that nobody collected.", [("", self.expired)])
-        lines += _stored(store)
-        commits = histograms("store_commit_seconds", "Seconds of a commit.", [({}, store.commit_seconds)])
-        return "\n".join([*lines, *commits]) + "\n"
+        over = series("batches_expired_total", "counter", "Batches that nobody collected.", [("", self.expired)])
+        return self.written([*over, *_stored(store)], store.commit_seconds)
 
 
 def _stored(store: Store) -> list[str]:

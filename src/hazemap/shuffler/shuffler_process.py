@@ -7,14 +7,12 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
-from pathlib import Path
 from typing import Final
 
 from hazemap.errors import StoreError
 from hazemap.protocols.hpke import Kem, KeyPair
-from hazemap.service.access_tokens import kept, token_file
-from hazemap.service.http_limits import HttpLimits
 from hazemap.service.served_address import ServedAddress
+from hazemap.service.state_folder import StateFolder
 from hazemap.service.steady_clock import is_steady
 from hazemap.service.store import Store
 from hazemap.shuffler.analyser_tokens import FIRST, AnalyserTokens
@@ -26,7 +24,8 @@ from hazemap.shuffler.shuffler_service import ShufflerService
 
 log = logging.getLogger("hazemap.shuffler")
 
-KEY_FILE, OPERATOR_FILE = "shuffler.key", "operator.token"
+KEY_FILE: Final = "shuffler.key"
+USUAL: Final = ServedAddress("127.0.0.1", 8473)
 HOUSEKEEPING: Final = 600.0
 """Seconds between two looks for batches that nobody collects."""
 
@@ -41,38 +40,33 @@ def shuffler_key(secret: str) -> KeyPair:
 class ShufflerProcess:
     """How a shuffler is reached, what it takes, and where it keeps what it must not forget yet.
 
-    >>> ShufflerProcess(Path("data"), ServedAddress("127.0.0.1", 8473)).address.url
+    >>> ShufflerProcess(StateFolder(Path("data"))).address.url
     'http://127.0.0.1:8473'
     """
 
-    folder: Path
-    address: ServedAddress
+    state: StateFolder
+    address: ServedAddress = USUAL
     batches: BatchLimits = field(default_factory=BatchLimits)
-    database: str | None = None
-    limits: HttpLimits | None = None
     analysers: tuple[str, ...] = (FIRST,)
 
     def __post_init__(self) -> None:
         self.address.check("messages")
 
-    def public_key(self) -> str:
-        """What devices pin, in hexadecimal digits; the folder and its secrets are made where there are none."""
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.tokens()
-        return shuffler_key(token_file(self.folder / KEY_FILE)).public.hex()
+    def key(self) -> KeyPair:
+        """What devices pin the public part of; the folder and its secrets are made where there are none."""
+        return shuffler_key(self.state.secret(KEY_FILE))
 
     def tokens(self) -> AnalyserTokens:
         """The tokens of its analysers, made where there are none."""
-        return AnalyserTokens(self.folder, self.analysers)
+        return AnalyserTokens(self.state.path, self.analysers)
 
     def run(self) -> None:
         """Serve until the process is told to end (SIGTERM, Ctrl-C)."""
-        log.info("the shuffler %s serves %s from %s", self.public_key(), self.address.url, self.folder)
-        key, tokens = shuffler_key(token_file(self.folder / KEY_FILE)), self.tokens()
-        operator, metrics = kept(token_file(self.folder / OPERATOR_FILE)), ShufflerMetrics()
-        log.info("its analysers are %s", ", ".join(tokens.names))
-        store = Store(self.database or self.folder / "shuffler.sqlite", SCHEMA)
-        try:
+        key, tokens, operator = self.key(), self.tokens(), self.state.operator
+        limits, metrics = self.address.limits(), ShufflerMetrics()
+        with self.state.opened("shuffler.sqlite", lambda place: Store(place, SCHEMA)) as store:
+            log.info("the shuffler %s serves %s from %s", key.public.hex(), self.address.url, self.state.path)
+            log.info("its analysers are %s", ", ".join(tokens.names))
             service = ShufflerService(store, key, self.batches)
             with suppress(StoreError):  # one whose disk is full still hands on what it has
                 _forget(service, metrics, time.time())
@@ -84,11 +78,8 @@ class ShufflerProcess:
                 with suppress(asyncio.CancelledError):
                     await work
 
-            limits = self.address.limits(self.limits)
             routes = ShufflerRoutes(service, tokens, limits, metrics=metrics, operator=operator)
             self.address.serve(routes.application(alive), limits, metrics, store)
-        finally:
-            store.close()
 
 
 async def _housekeeping(service: ShufflerService, metrics: ShufflerMetrics) -> None:

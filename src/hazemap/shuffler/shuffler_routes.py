@@ -16,25 +16,12 @@ from typing import Final
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
-from hazemap.errors import CodecError, StoreError, Unreachable
+from hazemap.errors import CodecError, Unreachable
 from hazemap.protocols.shuffle.batch_terms import BatchTerms
 from hazemap.protocols.shuffle.submission import submission_bytes
 from hazemap.service.http_limits import HttpLimits
-from hazemap.service.prometheus_text import CONTENT_TYPE
-from hazemap.service.route_guard import (
-    Codes,
-    Endpoint,
-    Guesses,
-    Unauthorized,
-    authorize,
-    bearer,
-    body_of,
-    in_words,
-    recognise,
-    safe,
-)
+from hazemap.service.route_guard import Application, Codes, Guard, Unauthorized, bearer, body_of, recognise
 from hazemap.service.store import Contradiction, Store
 from hazemap.shuffler.analyser_tokens import Tokens, named
 from hazemap.shuffler.shuffler_metrics import ShufflerMetrics
@@ -64,19 +51,18 @@ class ShufflerRoutes:
     ) -> None:
         self._service, self._tokens, self._clock = service, tokens, clock
         self._metrics, self._operator = metrics or ShufflerMetrics(), operator
-        limits = limits or HttpLimits.here()
-        self._guesses = Guesses(limits.guesses)
+        self._guard = Guard(log, limits, self._metrics, _CODES)
 
     @property
     def store(self) -> Store:
         """Where everything is."""
         return self._service.store
 
-    def application(self, alive: Callable[[], AsyncIterator[None]] | None = None) -> Starlette:
+    def application(self, alive: Callable[[], AsyncIterator[None]] | None = None) -> Application:
         """The application; `alive` runs as long as it does."""
         batch = "/v1/batches/{batch}"
-        routes = [
-            ("/metrics", self._numbers, "GET"),
+        rows = [
+            self._guard.numbers(self._operator, lambda: self._metrics.text(self.store)),
             ("/v1/shuffler", self._about, "GET"),
             (batch, self._announce, "PUT"),
             (batch, self._state, "GET"),
@@ -86,29 +72,7 @@ class ShufflerRoutes:
             (f"{batch}/permutation", self._permute, "POST"),
         ]
         lifespan = None if alive is None else asynccontextmanager(lambda _: alive())
-        return Starlette(
-            routes=[
-                Route(path, self._counted(path, safe(endpoint, self._failed)), methods=[method])
-                for path, endpoint, method in routes
-            ],
-            lifespan=lifespan,
-        )
-
-    def _counted(self, path: str, endpoint: Endpoint) -> Endpoint:
-        name = path.rpartition("/")[2].strip("{}")
-
-        async def answered(request: Request) -> Response:
-            response = await endpoint(request)
-            who = getattr(request.state, "analyser", "people")
-            self._metrics.requests[name, who, response.status_code] += 1
-            return response
-
-        return answered
-
-    async def _numbers(self, request: Request) -> Response:
-        authorize(request.scope, self._operator)
-        text = await asyncio.to_thread(self._metrics.text, self.store)
-        return Response(text, media_type=CONTENT_TYPE)
+        return self._guard.before(Starlette(routes=self._guard.routes(rows), lifespan=lifespan))
 
     async def _about(self, _: Request) -> Response:
         if self.store.trouble is not None:
@@ -167,15 +131,9 @@ class ShufflerRoutes:
         analyser = named(self._tokens(), bearer(request.scope))
         if analyser is None:
             raise Unauthorized("this is for the analyser alone: show its token (Authorization: Bearer …)")
-        request.state.analyser = analyser
+        request.state.who = analyser
         recognise(request.scope)
         return analyser
-
-    def _failed(self, request: Request, error: Exception) -> Response:
-        """The answer to an error: that it is too often, where an address has been wrong before."""
-        if isinstance(error, StoreError):
-            log.warning("a request was not answered: %s", error)
-        return in_words(request, self._guesses.judge(request.scope, error), log, _CODES)
 
 
 def _told(found: BatchState) -> Response:

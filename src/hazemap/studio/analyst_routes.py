@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from hazemap.atomic_write import whole
 from hazemap.codec import dumps
@@ -15,11 +14,12 @@ from hazemap.execution.output_lock import only_writer
 from hazemap.recipes.recipe_file import EXAMPLE
 from hazemap.server.study_order import StudyOrder
 from hazemap.server.study_statement import assumed
+from hazemap.service.route_guard import Row
 from hazemap.studio import recipe_check, study_answers
 from hazemap.studio.coordinator_access import CoordinatorLine, StrangeAnswer
 from hazemap.studio.operator_routes import CoordinatorThreads, access_of, named
 from hazemap.studio.refusals import refused
-from hazemap.studio.request_guard import Guard, form
+from hazemap.studio.request_guard import StewardGuard, form
 from hazemap.studio.root_folder import free
 from hazemap.studio.server_answers import fields
 from hazemap.studio.server_answers import whole as whole_number
@@ -33,28 +33,27 @@ LAST_ROUND: Final = 1_000_000
 class AnalystRoutes:
     """The routes of analysts."""
 
-    def __init__(self, guard: Guard, threads: CoordinatorThreads) -> None:
+    def __init__(self, guard: StewardGuard, threads: CoordinatorThreads) -> None:
         self._guard, self._threads = guard, threads
         self._checking = asyncio.Semaphore(1)
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[Row]:
         """All of them."""
         steward = self._guard.steward
-        told = [
-            ("/v1/recipe", self.example, "GET"),
-            ("/v1/recipe/open", self.open, "POST"),
-            ("/v1/recipe/save", self.save, "POST"),
-            ("/v1/recipe/check", self.check, "POST"),
-            ("/v1/studies", self.studies, "GET"),
-            ("/v1/study", self.study, "POST"),
-            ("/v1/study/review", self.review, "POST"),
-            ("/v1/study/begin", self.begin, "POST"),
-            ("/v1/study/ask", self.ask, "POST"),
-            ("/v1/study/answer", self.answer, "POST"),
-            ("/v1/study/release", self.release, "POST"),
-            ("/v1/study/stop", self.stop, "POST"),
+        return [
+            ("/v1/recipe", steward(self.example), "GET"),
+            ("/v1/recipe/open", steward(self.open), "POST"),
+            ("/v1/recipe/save", steward(self.save), "POST"),
+            ("/v1/recipe/check", steward(self.check), "POST"),
+            ("/v1/studies", steward(self.studies), "GET"),
+            ("/v1/study", steward(self.study), "POST"),
+            ("/v1/study/review", steward(self.review), "POST"),
+            ("/v1/study/begin", steward(self.begin), "POST"),
+            ("/v1/study/ask", steward(self.ask), "POST"),
+            ("/v1/study/answer", steward(self.answer), "POST"),
+            ("/v1/study/release", steward(self.release), "POST"),
+            ("/v1/study/stop", steward(self.stop), "POST"),
         ]
-        return [Route(path, steward(endpoint), methods=[method]) for path, endpoint, method in told]
 
     async def example(self, _: Request, __: Steward) -> Response:
         """A recipe to begin with."""

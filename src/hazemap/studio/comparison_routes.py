@@ -8,7 +8,6 @@ from urllib.parse import unquote
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from hazemap.atomic_write import whole
 from hazemap.compare.datasets import own_map
@@ -18,10 +17,10 @@ from hazemap.errors import FileError, HazemapError, InputError
 from hazemap.execution.output_lock import only_writer
 from hazemap.execution.run import Progress
 from hazemap.parallel_map import processors
-from hazemap.service.route_guard import TooLong, body_of
+from hazemap.service.route_guard import Row, TooLong, body_of
 from hazemap.studio import comparison_views
 from hazemap.studio.refusals import refused, saying
-from hazemap.studio.request_guard import Guard, form
+from hazemap.studio.request_guard import StewardGuard, form
 from hazemap.studio.root_folder import free
 from hazemap.studio.running_releases import RunningReleases
 from hazemap.studio.stewards import Steward
@@ -33,19 +32,18 @@ UPLOAD: Final = 32 << 20
 class ComparisonRoutes:
     """The routes of researchers."""
 
-    def __init__(self, guard: Guard, runs: RunningReleases) -> None:
+    def __init__(self, guard: StewardGuard, runs: RunningReleases) -> None:
         self._guard, self._runs = guard, runs
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[Row]:
         """All of them."""
         steward = self._guard.steward
-        told = [
-            ("/v1/comparisons", self.known, "GET"),
-            ("/v1/comparison/run", self.run, "POST"),
-            ("/v1/comparison/figures", self.figures, "POST"),
-            ("/v1/comparison/map", self.own, "POST"),
+        return [
+            ("/v1/comparisons", steward(self.known), "GET"),
+            ("/v1/comparison/run", steward(self.run), "POST"),
+            ("/v1/comparison/figures", steward(self.figures), "POST"),
+            ("/v1/comparison/map", steward(self.own), "POST"),
         ]
-        return [Route(path, steward(endpoint), methods=[method]) for path, endpoint, method in told]
 
     async def known(self, _: Request, __: Steward) -> Response:
         """Maps and methods that there are."""

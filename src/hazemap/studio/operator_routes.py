@@ -10,7 +10,6 @@ from typing import Any, Final, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from hazemap.atomic_write import whole
 from hazemap.codec import dumps
@@ -19,12 +18,13 @@ from hazemap.execution.output_lock import only_writer
 from hazemap.releases import open_release
 from hazemap.server.study_spec import NAME
 from hazemap.service.operator_line import MOST
+from hazemap.service.route_guard import Row
 from hazemap.studio import server_answers
 from hazemap.studio.aggregator_health import aggregators
 from hazemap.studio.campaign_form import ordered, review
 from hazemap.studio.coordinator_access import PICTURE, CoordinatorAccess, CoordinatorLine, StrangeAnswer
 from hazemap.studio.refusals import refused
-from hazemap.studio.request_guard import Guard, form
+from hazemap.studio.request_guard import StewardGuard, form
 from hazemap.studio.root_folder import free
 from hazemap.studio.server_commands import ServerCommands
 from hazemap.studio.stewards import Steward
@@ -78,24 +78,23 @@ def named(data: dict[str, Any], field: str = "name") -> str:
 class OperatorRoutes:
     """The routes of operators."""
 
-    def __init__(self, guard: Guard, threads: CoordinatorThreads) -> None:
+    def __init__(self, guard: StewardGuard, threads: CoordinatorThreads) -> None:
         self._guard, self._threads = guard, threads
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[Row]:
         """All of them."""
         steward = self._guard.steward
-        told = [
-            ("/v1/campaigns", self.campaigns, "GET"),
-            ("/v1/devices", self.devices, "GET"),
-            ("/v1/aggregators", self.aggregators, "GET"),
-            ("/v1/campaign", self.campaign, "POST"),
-            ("/v1/campaign/map", self.map, "POST"),
-            ("/v1/campaign/review", self.review, "POST"),
-            ("/v1/campaign/order", self.order, "POST"),
-            ("/v1/campaign/act", self.act, "POST"),
-            ("/v1/campaign/fetch", self.fetch, "POST"),
+        return [
+            ("/v1/campaigns", steward(self.campaigns), "GET"),
+            ("/v1/devices", steward(self.devices), "GET"),
+            ("/v1/aggregators", steward(self.aggregators), "GET"),
+            ("/v1/campaign", steward(self.campaign), "POST"),
+            ("/v1/campaign/map", steward(self.map), "POST"),
+            ("/v1/campaign/review", steward(self.review), "POST"),
+            ("/v1/campaign/order", steward(self.order), "POST"),
+            ("/v1/campaign/act", steward(self.act), "POST"),
+            ("/v1/campaign/fetch", steward(self.fetch), "POST"),
         ]
-        return [Route(path, steward(endpoint), methods=[method]) for path, endpoint, method in told]
 
     async def campaigns(self, _: Request, who: Steward) -> Response:
         """Every campaign, and how many devices there are."""

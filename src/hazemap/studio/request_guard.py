@@ -19,7 +19,18 @@ from starlette.responses import JSONResponse, Response
 from hazemap.codec import Limits, parsed
 from hazemap.errors import CodecError, ConversationError, HazemapError
 from hazemap.service.http_limits import HttpLimits
-from hazemap.service.route_guard import Codes, Endpoint, Guesses, TooOften, body_of, code_of, recognise, safe
+from hazemap.service.route_guard import (
+    Application,
+    Codes,
+    Endpoint,
+    Guard,
+    Receive,
+    Scope,
+    Send,
+    TooOften,
+    body_of,
+    recognise,
+)
 from hazemap.studio.coordinator_access import StrangeAnswer
 from hazemap.studio.refusals import refused, told_of
 from hazemap.studio.running_releases import Busy, UnknownRun
@@ -54,11 +65,6 @@ HEADERS = {
     "permissions-policy": "geolocation=(), camera=(), microphone=(), payment=(), usb=()",
 }
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 StewardEndpoint = Callable[[Request, Steward], Awaitable[Response]]
 
 
@@ -68,6 +74,10 @@ class NotSignedIn(HazemapError):
 
 class Foreign(HazemapError):
     """A request that another site has made, or that names another server."""
+
+
+class SystemRefused(HazemapError):
+    """What the operating system did not do."""
 
 
 class Bug(HazemapError):
@@ -129,7 +139,7 @@ class OwnHostOnly:
             await self._inner(scope, receive, send)
             return
 
-        async def guarded(message: Message) -> None:
+        async def guarded(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
                 there = {name for name, _ in message["headers"]}
                 more = [(n.encode(), v.encode()) for n, v in HEADERS.items() if n.encode() not in there]
@@ -146,23 +156,25 @@ class OwnHostOnly:
         await self._inner(scope, receive, guarded)
 
 
-class Guard:
+class StewardGuard(Guard):
     """Stands before the routes of a studio."""
+
+    wrong = ()  # routes say themselves what is a guess
 
     def __init__(
         self, stewards: Stewards, sessions: Sessions, origins: Origins, cookie: str, limits: HttpLimits
     ) -> None:
-        self.stewards, self.sessions, self.cookie = stewards, sessions, cookie
-        self._origins, self._guesses = origins, Guesses(limits.guesses)
+        super().__init__(log, limits, codes=_CODES)
+        self.stewards, self.sessions, self.cookie, self._origins = stewards, sessions, cookie, origins
 
-    def anybody(self, endpoint: Endpoint) -> Endpoint:
+    def page(self, endpoint: Endpoint) -> Endpoint:
         """A route for the studio's own page, signed in or not."""
 
         async def checked(request: Request) -> Response:
             self._own_page(request)
             return await endpoint(request)
 
-        return told(wraps(endpoint)(checked))
+        return wraps(endpoint)(checked)
 
     def steward(self, endpoint: StewardEndpoint) -> Endpoint:
         """A route for somebody who is signed in, asked for by the studio's own page."""
@@ -173,7 +185,7 @@ class Guard:
             session = self.sessions.of(cookie, request.headers.get(KEY_HEADER, ""))
             return await endpoint(request, self._recognised(request, session))
 
-        return told(wraps(endpoint)(checked))
+        return wraps(endpoint)(checked)
 
     def ticket(self, endpoint: StewardEndpoint) -> Endpoint:
         """A route that a browser opens by itself, for whoever's cookie it shows."""
@@ -183,7 +195,7 @@ class Guard:
             session = self.sessions.of_cookie(request.cookies.get(self.cookie, ""))
             return await endpoint(request, self._recognised(request, session))
 
-        return told(wraps(endpoint)(checked))
+        return wraps(endpoint)(checked)
 
     def who(self, session: Session | None) -> Steward:
         """The steward of a session, as long as their token is what it was."""
@@ -200,9 +212,23 @@ class Guard:
     def guessed(self, request: Request) -> None:
         """Count a wrong guess; `TooOften` where an address has made too many."""
         try:
-            self._guesses.count(request.scope)
+            self.guesses.count(request.scope)
         except TooOften:
             raise refused(TooOften, "tooOften") from None
+
+    def failed(self, request: Request, error: Exception) -> Response:
+        """The answer to an error: what the system refuses is nobody's fault here."""
+        if isinstance(error, OSError):
+            error = refused(SystemRefused, "systemRefused", why=error.strerror or type(error).__name__)
+        return super().failed(request, error)
+
+    def bug(self) -> HazemapError:
+        """What the page can tell in the reader's language."""
+        return refused(Bug, "bug")
+
+    def answer(self, error: Exception, code: int) -> Response:
+        """An error as the page tells it."""
+        return _problem(code, error)
 
     def _own_page(self, request: Request) -> None:
         site = request.headers.get("sec-fetch-site")
@@ -212,20 +238,6 @@ class Guard:
         changes = request.method not in ("GET", "HEAD")
         if (origin is not None or changes) and origin not in self._origins.origins:
             raise Foreign("another site asked for this; the studio answers its own page alone")
-
-
-def told(endpoint: Endpoint) -> Endpoint:
-    """An endpoint whose errors are JSON, with a code that says whose fault it is."""
-    return safe(endpoint, _failed)
-
-
-def _failed(request: Request, error: Exception) -> Response:
-    if isinstance(error, OSError):
-        return _problem(500, refused(SystemError, "systemRefused", why=error.strerror or type(error).__name__))
-    if not isinstance(error, HazemapError):
-        log.error("a request that the studio cannot deal with: %s", ascii(request.url.path)[:200], exc_info=error)
-        return _problem(500, refused(Bug, "bug"))
-    return _problem(code_of(error, _CODES), error)
 
 
 async def form(request: Request) -> dict[str, Any]:

@@ -5,12 +5,12 @@ from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from hazemap import __version__
 from hazemap.errors import InputError
+from hazemap.service.route_guard import Row
 from hazemap.studio.refusals import refused
-from hazemap.studio.request_guard import FRAMED, Guard, NotSignedIn, form
+from hazemap.studio.request_guard import FRAMED, NotSignedIn, StewardGuard, form
 from hazemap.studio.sessions import LASTS
 from hazemap.studio.stewards import ALONE, Steward
 
@@ -18,18 +18,18 @@ from hazemap.studio.stewards import ALONE, Steward
 class SignInRoutes:
     """The routes of whoever comes. `print_link` shows a new link to whoever sees the studio's terminal."""
 
-    def __init__(self, guard: Guard, secure: bool, print_link: Callable[[], str]) -> None:
+    def __init__(self, guard: StewardGuard, secure: bool, print_link: Callable[[], str]) -> None:
         self._guard, self._secure, self._print_link = guard, secure, print_link
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[Row]:
         """All of them."""
-        anybody, steward = self._guard.anybody, self._guard.steward
+        page, steward = self._guard.page, self._guard.steward
         return [
-            Route("/v1/session", anybody(self.sign_in), methods=["POST"]),
-            Route("/v1/session", steward(self.who), methods=["GET"]),
-            Route("/v1/session", steward(self.sign_out), methods=["DELETE"]),
-            Route("/v1/link", anybody(self.new_link), methods=["POST"]),
-            Route("/v1/tickets/{ticket}", self._guard.ticket(self.fetched), methods=["GET"]),
+            ("/v1/session", page(self.sign_in), "POST"),
+            ("/v1/session", steward(self.who), "GET"),
+            ("/v1/session", steward(self.sign_out), "DELETE"),
+            ("/v1/link", page(self.new_link), "POST"),
+            ("/v1/tickets/{ticket}", self._guard.ticket(self.fetched), "GET"),
         ]
 
     async def sign_in(self, request: Request) -> Response:

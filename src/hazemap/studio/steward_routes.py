@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from hazemap import publish
 from hazemap.errors import InputError
@@ -18,6 +17,7 @@ from hazemap.execution.run import Progress
 from hazemap.privacy.privacy_unit import FULL
 from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.releases import Release, Statistics
+from hazemap.service.route_guard import Row
 from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.specs.table_spec import DIALECT
 from hazemap.studio import release_views
@@ -26,7 +26,7 @@ from hazemap.studio.ledger_view import ledger_view, to_recover
 from hazemap.studio.order_form import TABLE, Order, order_of, plan_of
 from hazemap.studio.refusals import refused
 from hazemap.studio.release_review import SpendingKeys
-from hazemap.studio.request_guard import Guard, form
+from hazemap.studio.request_guard import StewardGuard, form
 from hazemap.studio.running_releases import RunningReleases
 from hazemap.studio.sessions import Fetched
 from hazemap.studio.stewards import Steward
@@ -41,34 +41,33 @@ Made = TypeVar("Made")
 class StewardRoutes:
     """The routes of stewards. `rows` says whether the first rows of tables may be shown: on this machine alone."""
 
-    def __init__(self, guard: Guard, runs: RunningReleases, rows: bool) -> None:
+    def __init__(self, guard: StewardGuard, runs: RunningReleases, rows: bool) -> None:
         self._guard, self._runs, self._rows = guard, runs, rows
         self._keys = SpendingKeys()
         self._planning = asyncio.Semaphore(1)
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[Row]:
         """All of them."""
         steward = self._guard.steward
-        told = [
-            ("/v1/files", self.files, "POST"),
-            ("/v1/table", self.table, "POST"),
-            ("/v1/plan", self.plan, "POST"),
-            ("/v1/plan/picture", self.plan_picture, "POST"),
-            ("/v1/review", self.review, "POST"),
-            ("/v1/releases", self.release, "POST"),
-            ("/v1/runs", self.every_run, "GET"),
-            ("/v1/runs/{run}", self.run, "GET"),
-            ("/v1/runs/{run}/stop", self.stop, "POST"),
-            ("/v1/ledger", self.ledger, "POST"),
-            ("/v1/recover", self.recover, "POST"),
-            ("/v1/map", self.map, "POST"),
-            ("/v1/map/picture", self.map_picture, "POST"),
-            ("/v1/map/page", self.map_page, "POST"),
-            ("/v1/map/export", self.map_export, "POST"),
-            ("/v1/compare", self.compare, "POST"),
-            ("/v1/difference", self.difference, "POST"),
+        return [
+            ("/v1/files", steward(self.files), "POST"),
+            ("/v1/table", steward(self.table), "POST"),
+            ("/v1/plan", steward(self.plan), "POST"),
+            ("/v1/plan/picture", steward(self.plan_picture), "POST"),
+            ("/v1/review", steward(self.review), "POST"),
+            ("/v1/releases", steward(self.release), "POST"),
+            ("/v1/runs", steward(self.every_run), "GET"),
+            ("/v1/runs/{run}", steward(self.run), "GET"),
+            ("/v1/runs/{run}/stop", steward(self.stop), "POST"),
+            ("/v1/ledger", steward(self.ledger), "POST"),
+            ("/v1/recover", steward(self.recover), "POST"),
+            ("/v1/map", steward(self.map), "POST"),
+            ("/v1/map/picture", steward(self.map_picture), "POST"),
+            ("/v1/map/page", steward(self.map_page), "POST"),
+            ("/v1/map/export", steward(self.map_export), "POST"),
+            ("/v1/compare", steward(self.compare), "POST"),
+            ("/v1/difference", steward(self.difference), "POST"),
         ]
-        return [Route(path, steward(endpoint), methods=[method]) for path, endpoint, method in told]
 
     async def files(self, request: Request, who: Steward) -> Response:
         """What is in a folder."""

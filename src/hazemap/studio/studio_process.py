@@ -17,13 +17,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from hazemap.errors import InputError
-from hazemap.service.http_limits import HttpLimits
+from hazemap.service.route_guard import Application
 from hazemap.service.served_address import ServedAddress, loopback
 from hazemap.studio.analyst_routes import AnalystRoutes
 from hazemap.studio.app_files import INDEX, AppFile, app_files
 from hazemap.studio.comparison_routes import ComparisonRoutes
 from hazemap.studio.operator_routes import CoordinatorThreads, OperatorRoutes
-from hazemap.studio.request_guard import Application, Guard, Origins, OwnHostOnly
+from hazemap.studio.request_guard import Origins, OwnHostOnly, StewardGuard
 from hazemap.studio.running_releases import RunningReleases, warnings_to_runs
 from hazemap.studio.sessions import Sessions
 from hazemap.studio.sign_in_routes import SignInRoutes
@@ -32,7 +32,7 @@ from hazemap.studio.stewards import ALONE, Stewards
 
 log = logging.getLogger("hazemap.studio")
 
-LIMITS = HttpLimits(per_address=64, connections=256)
+LIMITS = {"per_address": 64, "connections": 256, "guesses": 30}
 """For a studio on this machine too: whoever guesses is another program on it."""
 
 
@@ -78,7 +78,8 @@ class Studio:
         """The studio for an ASGI server. `opened` is the file that brings a browser to it, once it listens."""
         secure = self.address.certificate is not None
         cookie = "__Host-hazemap-studio" if secure else f"hazemap-studio-{self.address.port}"
-        guard = Guard(self.stewards, sessions, self.origins, cookie, LIMITS)
+        limits = self.address.limits(**LIMITS)
+        guard = StewardGuard(self.stewards, sessions, self.origins, cookie, limits)
         signing = SignInRoutes(guard, secure, lambda: self.print_link(sessions))
         steward = StewardRoutes(guard, runs, rows=loopback(self.address.host))
         researcher, threads = ComparisonRoutes(guard, runs), CoordinatorThreads()
@@ -91,15 +92,9 @@ class Studio:
             if task is not None:
                 task.cancel()
 
-        routes = [
-            *_page(files),
-            *signing.routes(),
-            *steward.routes(),
-            *operator.routes(),
-            *analyst.routes(),
-            *researcher.routes(),
-        ]
-        return OwnHostOnly(Starlette(routes=routes, lifespan=alive), self.origins)
+        makers = (signing, steward, operator, analyst, researcher)
+        routes = [*_page(files), *guard.routes(row for make in makers for row in make.routes())]
+        return OwnHostOnly(guard.before(Starlette(routes=routes, lifespan=alive)), self.origins)
 
     def print_link(self, sessions: Sessions) -> str:
         """Say where a browser gets in: by a link, or where everybody has a token, by the address."""
@@ -113,7 +108,7 @@ class Studio:
 
     def run(self, browser: bool = True) -> None:
         """Serve until the process is told to end (SIGTERM, Ctrl-C)."""
-        files, sessions = app_files(), Sessions()
+        files, sessions, limits = app_files(), Sessions(), self.address.limits(**LIMITS)
         link = self.print_link(sessions)
         with tempfile.TemporaryDirectory(prefix="hazemap-studio-") as folder, warnings_to_runs():
             opened = None
@@ -121,7 +116,7 @@ class Studio:
                 opened = Path(folder) / "open.html"  # not on a command line, which others on this machine can read
                 place = escape(link)
                 opened.write_text(f'<!doctype html><meta http-equiv="refresh" content="0;url={place}">')
-            self.address.serve(self.application(sessions, RunningReleases(), files, opened), LIMITS)
+            self.address.serve(self.application(sessions, RunningReleases(), files, opened), limits)
 
     async def _open_browser(self, file: Path) -> None:
         for _ in range(600):

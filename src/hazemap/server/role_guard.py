@@ -1,9 +1,7 @@
-"""Before each route: who asks, whether they may, and whether they ask too often; and errors as JSON."""
+"""The guard of a coordinator: it knows whose token is shown, and whether they may."""
 
 import logging
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Final
 
@@ -12,7 +10,6 @@ from starlette.responses import Response
 
 from hazemap.errors import CodecError, Refused
 from hazemap.server.coordinator import Coordinator, Taken, Unknown
-from hazemap.server.device_endpoints import Send, complain
 from hazemap.server.enrolment_challenges import OtherServer, Stale
 from hazemap.server.enrolment_codes import InUse
 from hazemap.server.roles import Principal, Role, RoleTokens
@@ -22,17 +19,13 @@ from hazemap.service.rate_limit import RateLimit
 from hazemap.service.route_guard import (
     Codes,
     Endpoint,
-    Guesses,
+    Guard,
     TooOften,
     Unauthorized,
     bearer,
-    in_words,
     place_from,
     recognise,
-    safe,
 )
-
-log = logging.getLogger("hazemap.server")
 
 GuardedEndpoint = Callable[[Request, Principal], Awaitable[Response]]
 
@@ -57,23 +50,18 @@ _CODES: Final[Codes] = (
 )
 
 
-class Guard:
-    """Stands before the routes of a server."""
+class RoleGuard(Guard):
+    """Stands before the routes of a coordinator; `first` is the token of its first operator."""
 
     def __init__(self, coordinator: Coordinator, first: str, limits: HttpLimits) -> None:
-        self.tokens = RoleTokens(coordinator.store, first)
-        self._audit, self._rejected = coordinator.audit, coordinator.metrics.rejected
-        self._enrolments, self._guesses = RateLimit(limits.enrolments), Guesses(limits.guesses)
-        self._most = limits.per_address
-        self._here: Counter[str] = Counter()
-
-    def anybody(self, endpoint: Endpoint) -> Endpoint:
-        """A route that needs no token; every error of hazemap's as JSON, with a code that says whose fault it is."""
-        return safe(endpoint, self._failed)
+        super().__init__(logging.getLogger("hazemap.server"), limits, coordinator.metrics, _CODES)
+        self.tokens, self._audit = RoleTokens(coordinator.store, first), coordinator.audit
+        self._enrolments = RateLimit(limits.enrolments)
 
     def only(self, endpoint: GuardedEndpoint, *roles: Role) -> Endpoint:
         """A route for those who have a token of one of these roles."""
 
+        @wraps(endpoint)
         async def checked(request: Request) -> Response:
             who = self.tokens.holder(bearer(request.scope))
             if who is None:
@@ -87,33 +75,11 @@ class Guard:
             recognise(request.scope)
             return await endpoint(request, who)
 
-        return self.anybody(wraps(endpoint)(checked))
+        return checked
 
     def enrols(self, request: Request) -> None:
         """Count an enrolment; `TooOften` where an address has had its share."""
         wait = self._enrolments.taken(place_from(request.scope))
         if wait is not None:
-            self._rejected["enrolments"] += 1
+            self.metrics.rejected["enrolments"] += 1
             raise TooOften("too many devices enrol from this address: try again later", wait)
-
-    def _failed(self, request: Request, error: Exception) -> Response:
-        """The answer to an error: that it is too often, where an address has been wrong before."""
-        judged = self._guesses.judge(request.scope, error)
-        self._rejected["guesses"] += judged is not error
-        return in_words(request, judged, log, _CODES)
-
-    @contextmanager
-    def under_way(self, place: str) -> Iterator[bool]:
-        """Whether another request of this address may be answered now."""
-        self._here[place] += 1
-        try:
-            yield self._here[place] <= self._most
-        finally:
-            self._here[place] -= 1
-            if not self._here[place]:
-                del self._here[place]
-
-    async def too_many(self, send: Send) -> None:
-        """The answer to one that may not."""
-        self._rejected["requests_per_address"] += 1
-        await complain(send, 429, "too many requests of this address are under way", [(b"retry-after", b"10")])
