@@ -51,7 +51,7 @@ class Adaptive:
     `total_within` of the people (1 %) if that is more; the cells get what is left of its share. The cells are fixed by
     then, so these answers give unbiased numbers and intervals for every union of cells, by exact least squares
     (`estimate.postprocess`); the picture may use all rounds. The parameters were chosen on public maps
-    (docs/concepts/adaptive.md).
+    (docs/concepts/auto.md).
 
     The first grid is the coarsest level with `first_cells` cells, or with fewer (`FEWEST` at least) where few people
     are, so that its cells hold `first_fullness` standard errors of the last round at most: `sizing` is the share that

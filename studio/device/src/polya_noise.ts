@@ -93,7 +93,7 @@ function runs(random: RandomBytes): number {
 /**
  * One person's share of the noise: for each of `size` sums X − Y, X and Y from Pólya(1/parties, e^(−1/scale)), exactly.
  *
- * The jumps of docs/concepts/noise-shares.md, Lemma 5: points fall on the cells (place, sign, level) at rate 1/parties;
+ * The jumps of docs/concepts/noise.md, Lemma 5: points fall on the cells (place, sign, level) at rate 1/parties;
  * each takes a uniform length j of its level, and stays with probability r^j 2^i/j (times 2^(t+1) in the last cell).
  * Places without a jump are not in the result. O(size · log₂(scale)/parties), some 20 µs a point.
  */

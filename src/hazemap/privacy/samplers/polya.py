@@ -2,7 +2,7 @@
 
 Pólya(a, r) has P(x) = Γ(x + a)/(x! Γ(a)) · r^x (1 − r)^a. Its generating function ((1 − r)/(1 − rz))^a is that of a sum
 of jumps: jumps of length j come as a Poisson process of intensity a r^j/j, for j = 1, 2, 3, …. A small a makes few
-jumps, and only places with a jump are touched. A difference is made as follows (proofs: docs/concepts/noise-shares.md).
+jumps, and only places with a jump are touched. A difference is made as follows (proofs: docs/concepts/noise.md).
 
 Lengths are sorted into levels, 2^i ≤ j < 2^(i+1). Level i < K of one place and one sign is a cell, all levels from K
 on are one cell together, where r^(2^K) ≤ 1/2. Points fall on every cell at rate a. A point of the last cell
@@ -39,7 +39,7 @@ Words = NDArray[np.uint64]
 
 
 def polya_difference(stream: Stream, shape: Fraction, scale: Fraction, size: int) -> Ints:
-    """`size` numbers X − Y, X and Y from Pólya(shape, e^(−1/scale)), modulo 2⁶⁴: exact (docs/concepts/noise-shares.md).
+    """`size` numbers X − Y, X and Y from Pólya(shape, e^(−1/scale)), modulo 2⁶⁴: exact (docs/concepts/noise.md).
 
     The sum of numbers with shapes a and b has shape a + b, and shape 1 is discrete Laplace: ⌊shape⌋ of those are
     drawn whole. The rest takes time in proportion to size · rest · log₂(scale), some 50 ns a point.
