@@ -134,7 +134,8 @@ $ hazemap stats itms_surat_cell.parquet --person user --value speed_kmh --low 0 
     --cells h3:6 --model values-only --estimator array-averaging --length 114 --epsilon 1 -o surat.parquet
 ```
 
-`python -m research.benchmarks.surat_estimators` makes this page. [How to use them](../how-to/values-only.md#published-estimators).
+`python -m research.benchmarks.surat_estimators` makes this page. [How to use
+them](../how-to/values-only.md#published-estimators).
 
 ## How far the mean is off
 
