@@ -187,6 +187,24 @@ def desk(tmp_path, monkeypatch, home, points):
     return home
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("looks")
+def test_the_statistics_that_pages_show_first_tell_numbers(desk, capsys):
+    """Of 5,000 people with 60,000 rides: no look stops them, and at least one place in ten is told of."""
+    from hazemap.cli.main import main
+
+    for page in ("README.md", "docs/how-to/values.md"):
+        text = (ROOT / page).read_text().replace("\\\n", " ")
+        [order] = re.findall(r"^\$ hazemap (stats .*-o speed.parquet)$", text, re.MULTILINE)
+        Path("speed.parquet").unlink(missing_ok=True)
+        assert main(shlex.split(order)) == 0
+        told, places = re.search(r"is told for (\d+) of (\d+)", capsys.readouterr().out).groups()
+        assert int(told) >= int(places) / 10
+        for asked in re.findall(r"^\$ hazemap (ask speed.parquet .*)$", text, re.MULTILINE):
+            assert main(shlex.split(asked)) == 0
+        assert "95 % interval" in capsys.readouterr().out
+
+
 def agrees(shown: str, said: str, exact: bool = False) -> bool:
     """Whether a line of a page (… is anything) is what a run with fresh noise says.
 

@@ -15,6 +15,7 @@ def test_statistics_in_many_cells_and_slots_of_few_people_are_refused_beforehand
     more = {"slots": "hour-of-day", "quantiles": [0.1, 0.5, 0.9]}
     fine = OrderForecast.of(StatisticsSpec.of("rides.csv", epsilon=1, **SPEED, **more), 1_800)
     assert "1,800 people, each in 24 of them at most" in fine.known and "in a slot to be told of" in fine.sentence
+    assert fine.sentence.endswith("; an interval of a quantile ends at edges of bins, 0.254 wide")
     coarse = OrderForecast.of(StatisticsSpec.of("rides.csv", epsilon=1, **SPEED | {"cells": "h3:5"}), 1_800)
     assert coarse.known is None and "a cell needs about" in coarse.sentence
 

@@ -39,6 +39,22 @@ def test_a_plan_promises_what_a_run_then_has(more, tmp_path):
     at = int(np.nanargmax(found.people))
     width = made.asked.widths[PEOPLE.index(1000)]
     assert (mean.high[at] - mean.low[at]) / 2 == pytest.approx(width, rel=0.15)
+    bins = found.tree.value_encoding.bins
+    assert (made.bin_width, len(made.asked.medians)) == ((60 / bins, len(PEOPLE)) if bins else (None, 0))
+
+
+def test_a_plan_says_how_sure_a_median_is_of_values_that_are_spread_evenly(tmp_path):
+    asked = {**ASKED, "epsilon": 2, "quantiles": (0.5,)}
+    reach = plan_stats(**asked).asked
+    told = [each for each in reach.medians if each is not None]
+    assert told == sorted(told, reverse=True) and len(told) >= 3
+    rows = town(3000).set_column(3, "v", pa.array(np.linspace(0, 60, 3000)))
+    book = Ledger(tmp_path / "ledger")
+    run = hazemap.stats(rows, value="v", **asked, ledger=book, stream=Stream.fixed(b"a median"))
+    found = run.measurements.quantiles(0.5)
+    at = int(np.nanargmax(run.measurements.people))
+    half = (found.high[at] - found.low[at]) / 2
+    assert half == pytest.approx(reach.medians[PEOPLE.index(3000)], rel=0.5)
 
 
 def test_half_the_cap_halves_the_noise_in_pure_epsilon_and_its_root_otherwise():

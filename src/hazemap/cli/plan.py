@@ -150,6 +150,7 @@ def show_plan_of_statistics(as_json: bool, spec: "StatisticsSpec") -> None:
         "counted": made.counted,
         "people": PEOPLE,
         "max_cells_per_person": [asdict(reach) for reach in made.reaches],
+        "bin_width": made.bin_width,
     }
     deliver(facts, as_json, heading_of_statistics(made), _table_of_statistics(made), "", *advice_on_statistics(made))
 
@@ -198,7 +199,16 @@ def _width(width: float, made: "StatsPlan") -> str:
 
 def advice_on_statistics(made: "StatsPlan") -> list[str]:
     """What the numbers come to, in sentences."""
-    reach = made.asked
+    from hazemap.planning.statistics_plan import PEOPLE
+
+    reach, quantiles = made.asked, list[str]()
+    if made.bin_width is not None:
+        unit = "" if made.bounds else " of the range"
+        pairs = zip(PEOPLE, reach.medians, strict=True)
+        known = [f"{_width(each, made)}{unit} with {people:,}" for people, each in pairs if each is not None]
+        spread = f" If values are spread evenly between the bounds, a median is ± {', '.join(known)}." if known else ""
+        ends = f"An interval of a quantile ends at edges of bins, {_width(made.bin_width, made)}{unit} wide."
+        quantiles = [ends + spread]
     return [
         f"A place (a cell in a slot) is told of if it has about {reach.threshold:,.0f} {made.counted} or more, as they "
         f"are left by the cap: of somebody in more than {reach.max_cells_per_person:,} places, so many are drawn.",
@@ -206,4 +216,5 @@ def advice_on_statistics(made: "StatsPlan") -> list[str]:
         "than the cap, choose a lower one.",
         "Mean ±: half of its 95 % interval, in the middle of the bounds; near one of them up to √2 times as much. It "
         "speaks of the noise alone.",
+        *quantiles,
     ]

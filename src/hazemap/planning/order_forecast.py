@@ -57,7 +57,12 @@ class OrderForecast:
         plan = planned(spec)
         needed, cap = plan.asked.threshold, plan.max_cells_per_person
         where = "" if plan.places is None else f"; there are {plan.places:,} cells and slots to tell of"
-        sentence = f"a cell needs about {needed:,.0f} {plan.counted} in a slot to be told of{where}"
+        bins = ""
+        if plan.bin_width is not None:
+            unit = "" if plan.bounds else " of the range"
+            wide = f"{plan.bin_width:.3g}" if plan.bounds else f"{100 * plan.bin_width:.2g} %"
+            bins = f"; an interval of a quantile ends at edges of bins, {wide}{unit} wide"
+        sentence = f"a cell needs about {needed:,.0f} {plan.counted} in a slot to be told of{where}{bins}"
         if people is None:
             return cls(sentence)
         told = 0.0 if people < needed else people * cap / needed

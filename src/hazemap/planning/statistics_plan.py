@@ -12,6 +12,7 @@ import numpy as np
 
 from hazemap.algorithms import CellStatistics, PrivateBoxStatistics
 from hazemap.algorithms.two_stage_statistics import TwoStageStatistics
+from hazemap.arrays import Bools, Floats
 from hazemap.cells import Leaves
 from hazemap.encoders import Values
 from hazemap.estimate.value_estimates import Measurements
@@ -37,13 +38,15 @@ class Reach:
     `stddev` is the standard error of each counter, in people; a place needs `threshold` people to be told of;
     `widths[i]` is half the 95 % interval of a mean with `PEOPLE[i]` there (None where it would not be told), in
     the unit of the value, or where its bounds are yet to be found, as a part of their distance. A mean in the middle
-    of the bounds: at one of them, intervals are up to √2 times as wide.
+    of the bounds: at one of them, intervals are up to √2 times as wide. `medians[i]` is the same of a median of values
+    that are spread evenly between the bounds, for lack of a better guess; empty where no quantiles were asked for.
     """
 
     max_cells_per_person: int
     stddev: float
     threshold: float
     widths: tuple[float | None, ...]
+    medians: tuple[float | None, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class StatsPlan:
 
     `cells` and `places` are None where the box is yet to be found; with a selection they are what it selects from.
     `share` is the least part of the budget that is left for the values. `bounds` are None where they are to be found.
+    An interval of a quantile ends at edges of bins of this `bin_width`, in the unit of `Reach.widths`.
     """
 
     budget: Budget
@@ -64,6 +68,7 @@ class StatsPlan:
     counted: str
     max_cells_per_person: int
     reaches: tuple[Reach, ...]
+    bin_width: float | None = None
 
     @property
     def asked(self) -> Reach:
@@ -94,7 +99,9 @@ def planned(spec: StatisticsSpec) -> StatsPlan:
     width = 1.0 if spec.finding.bounds else method.value_encoding.width
     reaches = tuple(_reach(method, each, money.part(share), places or UNKNOWN, width) for each in caps)
     known = None if spec.finding.bounds else (method.value_encoding.low, method.value_encoding.high)
-    return StatsPlan(money, number, many, places, share, known, select, Estimand.of(method.bounding).noun, cap, reaches)
+    finest = width / method.value_encoding.bins if method.value_encoding.bins else None
+    counted = Estimand.of(method.bounding).noun
+    return StatsPlan(money, number, many, places, share, known, select, counted, cap, reaches, finest)
 
 
 def left_for_values(method: CellStatistics | TwoStageStatistics | PrivateBoxStatistics) -> Fraction:
@@ -112,15 +119,22 @@ def _reach(method: CellStatistics, cap: int, budget: Budget, places: int, width:
     value_encoding, rule = method.value_encoding, replace(method.bounding, cells=cap)
     one = CellTimeSlots(Leaves(method.tree, method.tree.root[:1]), method.slots, value_encoding)
     noise = noise_for(budget, Values(one, rule).sensitivity)
-    shape = np.zeros((len(PEOPLE), value_encoding.size))
     moments = [0.5, 0.5] if value_encoding.degree == 1 else [0.25, 0.5, 0.25]
-    for row, people in enumerate(PEOPLE):
-        shape[row, : value_encoding.degree + 1] = (
-            people * np.array(moments) * value_encoding.scales[0] / value_encoding.scale
-        )
+    parts = [np.array(moments), *(np.full(size, 1 / size) for size in value_encoding.levels)]  # of each group, evenly
+    each = np.concatenate([part * scale for part, scale in zip(parts, value_encoding.scales, strict=True)])
+    shape = np.outer(PEOPLE, each / value_encoding.scale)
     found = Measurements(one, shape, noise.stddev / value_encoding.scale, noise.kurtosis)
     mean, needed = found.means(), found.threshold_of(places)
     part = (mean.high - mean.low) / 2 / value_encoding.width
     told = np.array(PEOPLE) >= needed
-    widths = tuple(width * float(each) if fine else None for each, fine in zip(part, told, strict=True))
-    return Reach(cap, found.people_stddev / np.sqrt(value_encoding.degree + 1), needed, widths)
+    medians: tuple[float | None, ...] = ()
+    if value_encoding.bins:
+        median = found.quantiles(0.5)
+        half = (median.high - median.low) / 2 / value_encoding.width
+        medians = _widths(width * half, told & ~median.too_few)
+    stddev = found.people_stddev / np.sqrt(value_encoding.degree + 1)
+    return Reach(cap, stddev, needed, _widths(width * part, told), medians)
+
+
+def _widths(found: Floats, told: Bools) -> tuple[float | None, ...]:
+    return tuple(float(each) if fine else None for each, fine in zip(found, told, strict=True))
