@@ -30,7 +30,6 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from hazemap.privacy.distributed_noise import DistributedNoise
-from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation import merkle_roster as roster
 from hazemap.protocols.secure_aggregation import neighbour_graph as graph
 from hazemap.protocols.secure_aggregation.client import Client
@@ -98,14 +97,13 @@ def session(clients: int, size: int, bits: int, record: Path | None) -> dict[str
         vector[places[position]] = 1
         return vector
 
-    stream, kept = Stream.from_os(), {}
+    kept: dict[str, bytes] = {}
     people = [
         Client(
             identity,
             MinimumParameters(modes=frozenset([terms.mode])),
             lambda _terms, i=i: contribution(i),
             save=lambda state: kept.update(last=state),
-            stream=stream,
         )
         for i, identity in enumerate(identities)
     ]

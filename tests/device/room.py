@@ -19,7 +19,6 @@ from hazemap.device.task_handler import Answering
 from hazemap.encoders import Counts
 from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import PureDP
-from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation.merkle_roster import root
 from hazemap.protocols.secure_aggregation.neighbour_graph import commitment
 from hazemap.protocols.secure_aggregation.server import Server
@@ -100,7 +99,7 @@ class Room:
         store = store or self.store
         device = self.devices[position]
         account = DeviceAccount(store, device, enrolment.read(store, device), self.policy, self.public_log)
-        return Answering(account, Stream.from_os())
+        return Answering(account)
 
     def work(self, position):
         message = self.server.message_for(position)

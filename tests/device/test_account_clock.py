@@ -19,7 +19,6 @@ from hazemap.device.recipe_account import RecipeAccount
 from hazemap.device.task_handler import Answering
 from hazemap.errors import InputError, Refused
 from hazemap.privacy.budget import PureDP
-from hazemap.privacy.random_stream import Stream
 from hazemap.recipes.policy_document import example
 from hazemap.study.stored_devices import PRIVATE, StoredDevices
 
@@ -310,7 +309,7 @@ def _until_paid(room, device, clock, now):
         if (work := room.work(position)) is not None:
             known = enrolment.read(room.store, device)
             account = DeviceAccount(room.store, device, known, room.policy, room.public_log, clock)
-            own = Answering(account, Stream.from_os())
+            own = Answering(account)
             step = own.answer(replace(work, until=now.timestamp() + 60), now)
             assert room.store.commit([step.writes]) == [None]
             if step.refusal:

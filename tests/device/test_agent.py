@@ -76,7 +76,6 @@ def made(store, http_transport, policy=FEW, there=None):
         policy=policy,
         http_transport=http_transport,
         commits=Commits(store),
-        stream=Stream.from_os(),
         turns=asyncio.Semaphore(1),
         **extra,
     )

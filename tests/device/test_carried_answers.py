@@ -28,7 +28,6 @@ from hazemap.encoders import Counts
 from hazemap.errors import Unreachable
 from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import PureDP
-from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.dap.hpke_configs import HpkeConfig, HpkeConfigList
 from hazemap.protocols.hpke import KeyPair
 from hazemap.tables.contribution_bounding import AtMostRows
@@ -80,7 +79,7 @@ class Room:
             return self.servers[url]
 
         account = DeviceAccount(self.store, self.device, known, self.policy)
-        return CarriedAnswers(account, Stream.from_os(), ReportLines(line), Commits(self.store), **changes)
+        return CarriedAnswers(account, ReportLines(line), Commits(self.store), **changes)
 
     def answered(self, carried, answers=None, **changes):
         work = announcement(carried, **changes)

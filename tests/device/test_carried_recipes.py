@@ -24,7 +24,6 @@ from hazemap.device.report_lines import ReportLines
 from hazemap.device.round_report_line import RoundReportLine
 from hazemap.errors import InputError, Unreachable
 from hazemap.privacy.local_randomisers import Asymmetric
-from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.recipes.features import Categories, Feature
 from hazemap.recipes.policy import Carrier
@@ -71,7 +70,7 @@ class Room:
             return self.servers[url]
 
         account = DeviceAccount(self.store, self.device, known, self.rules, self.log)
-        return CarriedAnswers(account, Stream.from_os(), ReportLines(line), Commits(self.store), **changes)
+        return CarriedAnswers(account, ReportLines(line), Commits(self.store), **changes)
 
     def publish(self, asked):
         """The server logs a round."""

@@ -38,7 +38,8 @@ def deals_shares_of_another_secret(device: FakeDevice) -> None:
         if stage == 1:
             for client in device.clients.values():
                 if client._memory.stage == 1:
-                    client._memory = replace(client._memory, seed=os.urandom(32))
+                    found = client._memory = replace(client._memory, seed=os.urandom(32))
+                    client._secrets = lambda *_, found=found: (found.sealing, found.masking, found.seed)
         return reply
 
     device.broken = broken

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -24,7 +25,7 @@ from hazemap.algorithms import Flat
 from hazemap.errors import NotOpened, Refused, Unreachable
 from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import ApproxDP, PureDP
-from hazemap.privacy.random_stream import Stream
+from hazemap.protocols.secure_aggregation.coins import DeviceCoins
 from hazemap.protocols.shuffle.submission import read_submission
 from hazemap.server import networked_shuffled
 from hazemap.server.announced_rounds import Announcement, stored_announcement
@@ -47,7 +48,9 @@ def batch(carried, people=45):
     """What a shuffler would hand on of so many devices."""
     terms, every = batch_terms(carried, SERVER.public, ANALYSER.public), []
     for person in range(people):
-        parcel, _, _ = line(carried, told(carried, person=b"%d" % person)).parcel(lambda: ROWS, 0, Stream.from_os())
+        parcel, _, _ = line(carried, told(carried, person=b"%d" % person)).parcel(
+            lambda: ROWS, 0, partial(DeviceCoins.from_os(), bytes(32))
+        )
         found = read_submission(terms, MIX, parcel[32:]).messages
         every += [found[start : start + terms.message_bytes] for start in range(0, len(found), terms.message_bytes)]
     return every

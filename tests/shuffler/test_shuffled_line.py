@@ -4,6 +4,7 @@ import asyncio
 import json
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from hashlib import sha256
 
 import numpy as np
@@ -21,8 +22,8 @@ from hazemap.errors import InputError, Refused, Unreachable
 from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.local_randomisers import Asymmetric
-from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.hpke import Kem, KeyPair
+from hazemap.protocols.secure_aggregation.coins import DeviceCoins
 from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.protocols.shuffle.analyser import opened
 from hazemap.protocols.shuffle.credential import issued
@@ -49,6 +50,9 @@ COHORT = Cohort(60, 60, Fraction(1, 4), Fraction(1, 10))
 TASK = Task("homes", "a map", 1, QUERY, PureDP(1), PureDP(1), COHORT)
 CARRIED = CarriedTask(TASK, ByShuffler(URL, 45, MIX.public.hex()), "ab" * 32, 1_000_000)
 ROWS = MemoryTable(np.arange(1), {"lon": np.array([10.0]), "lat": np.array([50.0])})
+
+
+COINS = partial(DeviceCoins.from_os(), bytes(32))
 
 
 def told(carried=CARRIED, issuer=SERVER, person=b"ann", analyser=ANALYSER.public, pinned=SERVER.public):
@@ -84,7 +88,7 @@ def test_sixty_devices_reports_are_a_batch_that_opens_to_their_sum():
     terms, every = batch_terms(noiseless, SERVER.public, ANALYSER.public), []
     for person in range(45):
         own = line(noiseless, told(noiseless, person=b"%d" % person))
-        parcel, said, trouble = own.parcel(lambda: ROWS, 0, Stream.from_os())
+        parcel, said, trouble = own.parcel(lambda: ROWS, 0, COINS)
         assert trouble is None and "your rows touch 1 of the 4 numbers" in said
         found = read_submission(terms, MIX, parcel[32:])
         size = terms.message_bytes
@@ -98,7 +102,7 @@ def test_what_is_sent_again_are_the_same_bytes_to_the_same_batch_until_they_are_
         wire = Wire(503, 204, 204)
         own = line(wire=wire)
         await own.ready()
-        parcel, _, _ = own.parcel(lambda: ROWS, 0, Stream.from_os())
+        parcel, _, _ = own.parcel(lambda: ROWS, 0, COINS)
         with pytest.raises(Unreachable):
             await own.sent(parcel)
         await line(wire=wire).sent(parcel)
@@ -115,7 +119,7 @@ def test_what_is_sent_again_are_the_same_bytes_to_the_same_batch_until_they_are_
 @pytest.mark.parametrize(("status", "words"), [(410, "takes no more"), (403, "HTTP 403"), (404, "HTTP 404")])
 def test_a_report_that_the_shuffler_does_not_take_is_not_sent_again(status, words):
     own = line(wire=Wire(status))
-    parcel, _, _ = own.parcel(lambda: ROWS, 0, Stream.from_os())
+    parcel, _, _ = own.parcel(lambda: ROWS, 0, COINS)
     with pytest.raises(Refused, match=words):
         asyncio.run(own.sent(parcel))
 
@@ -125,7 +129,7 @@ def test_every_report_has_one_length_whatever_the_rows_are(rows):
     def broken():
         raise ValueError("a damaged row")
 
-    parcel, _, trouble = line().parcel(broken if rows is None else lambda: rows, 0, Stream.from_os())
+    parcel, _, trouble = line().parcel(broken if rows is None else lambda: rows, 0, COINS)
     assert (trouble is None) == (rows is not None)
     assert len(parcel) == 32 + 48 + 96 + batch_terms(CARRIED, SERVER.public, ANALYSER.public).bytes_a_person
 
@@ -231,7 +235,7 @@ def test_a_report_is_one_message_whose_law_follows_from_price_and_people():
     carried = reporting()
     own = line(carried)
     assert own.refusal() is None and carried_refusal(replace(RULES, campaign=Fraction(2)), carried) is None
-    parcel, said, _ = own.parcel(lambda: ROWS, 0, Stream.from_os())
+    parcel, said, _ = own.parcel(lambda: ROWS, 0, COINS)
     terms = batch_terms(carried, SERVER.public, ANALYSER.public)
     assert terms.messages == 1 and len(parcel) == 32 + 48 + 96 + terms.message_bytes
     found = read_submission(terms, MIX, parcel[32:])

@@ -37,9 +37,9 @@ class LogEntry:
         """After `size` more bytes."""
         return replace(self, sent=self.sent + size)
 
-    def charged(self, epsilon: Fraction, question: str) -> "LogEntry":
-        """After a charge, and with what was really said."""
-        return replace(self, epsilon=self.epsilon + epsilon, question=question)
+    def charged(self, epsilon: Fraction) -> "LogEntry":
+        """After a charge."""
+        return replace(self, epsilon=self.epsilon + epsilon)
 
     def ended(self, outcome: str) -> "LogEntry":
         """With what became of it."""

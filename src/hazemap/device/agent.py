@@ -20,7 +20,6 @@ from hazemap.device.report_lines import ReportLines
 from hazemap.device.server_task import ServerTask
 from hazemap.device.task_handler import SENT, Answering, Step
 from hazemap.errors import CodecError, FileError, HazemapError, InputError, Refused, Unreachable
-from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation.messages import Stage
 from hazemap.trust.carried_tasks import ANNOUNCED
 
@@ -75,7 +74,6 @@ class Agent:
     policy: Policy
     http_transport: HttpTransport
     commits: Commits
-    stream: Stream
     turns: asyncio.Semaphore
     there: Callable[[ServerTask], bool] = _always_there
     backoff: Backoff = field(default_factory=Backoff)
@@ -94,8 +92,8 @@ class Agent:
 
     def __post_init__(self) -> None:
         account = DeviceAccount(self.store, self.device, self.enrolment, self.policy, self.public_log)
-        self._carrying = CarriedAnswers(account, self.stream, self.lines, self.commits)
-        self._answering = Answering(account, self.stream)
+        self._carrying = CarriedAnswers(account, self.lines, self.commits)
+        self._answering = Answering(account)
 
     async def run(self) -> None:
         """Ask and answer until the task is cancelled."""

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from time import monotonic
 
 from hazemap.codec import MESSAGE, digest, loads
@@ -29,7 +29,6 @@ from hazemap.device.round_report_line import RoundReportLine
 from hazemap.device.server_task import ReadTask, ServerTask
 from hazemap.device.shuffled_line import ShuffledLine
 from hazemap.errors import Refused
-from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.chained_log import LogHead
 from hazemap.trust.carried_tasks import CARRIED, CarriedTask
 from hazemap.trust.device_tasks import Task
@@ -72,7 +71,6 @@ class CarriedAnswers:
     """One device's side of reports, with the lines of its process to those who carry them."""
 
     account: DeviceAccount
-    stream: Stream
     lines: ReportLines
     commits: Commits
     made: Callable[[CarriedTask, Policy, ReportLines], CarrierLine] = field(default=carrier_line)
@@ -162,11 +160,12 @@ class CarriedAnswers:
         """A report of the device's rows."""
         task, rows = carried.task, self.account.rows(carried.task.campaign)
         asked = MapRound(task, bytes.fromhex(carried.batch), seen=task.randomiser is not None)
-        paid = self.account.paid(asked, now, lambda: line.parcel(rows, int(now.timestamp()), self.stream))
+        coins = partial(self.account.coins, bytes.fromhex(digest(carried)))
+        paid = self.account.paid(asked, now, lambda: line.parcel(rows, int(now.timestamp()), coins))
         parcel, words, trouble = paid.made
-        entry = LogEntry(now, task.campaign, task.purpose, task.round, str(described(task)))
-        words = f"{entry.question}; {self.account.counted(words, trouble)}"
-        return _Made(parcel, paid.writes, entry.charged(paid.epsilon, words))
+        words = f"{described(task)}; {self.account.counted(words, trouble)}"
+        entry = LogEntry(now, task.campaign, task.purpose, task.round, words)
+        return _Made(parcel, paid.writes, entry.charged(paid.epsilon))
 
     def _recipe_report(self, carried: CarriedTask, line: CarrierLine, now: datetime) -> _Made:
         """A report of the device's events: checks 1 to 3, and then the query."""
@@ -174,13 +173,14 @@ class CarriedAnswers:
             raise Refused("reports to recipes are summed by secure sums or by two servers")
         account, batch = self.account, recipe_batch(carried.task, carried.carrier)
         (_, law), most = asked(carried.task), recipe_report(carried.task, carried.carrier).max_weight
-        recipes = RecipeAnswers(account.store, account.device, account.policy, self.stream)
-        audience = Audience(bytes.fromhex(digest(carried)), batch.minimum, batch.honest)
+        recipes, name = RecipeAnswers(account.store, account.device, account.policy, account.coins), digest(carried)
+        audience = Audience(bytes.fromhex(name), batch.minimum, batch.honest)
         weighed = recipes.weighed(carried.task, audience)
         if int(now.timestamp()) // PRECISION not in batch_interval(carried):
             raise Refused("the servers take no reports of this round by now")
-        paid = account.paid(weighed.asked, now, lambda: recipes.bits(weighed, law, now, most))
-        parcel = line.sealed([paid.made.astype(bool).tolist()], int(now.timestamp()), self.stream)
+        paid = account.paid(weighed.asked, now, lambda: recipes.bits(weighed, law, now, audience.name, most))
+        coins = partial(account.coins, audience.name, b"parcel", paid.made.tobytes())
+        parcel = line.sealed([paid.made.astype(bool).tolist()], int(now.timestamp()), coins)
         return _Made(parcel, paid.writes, weighed.answered(weighed.entry(now), paid.made, parcel))
 
     async def _noted(self, kept: KeptReport, outcome: str) -> None:

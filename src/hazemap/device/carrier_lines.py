@@ -9,7 +9,7 @@ from hazemap.device.round_report_line import RoundReportLine
 from hazemap.device.whole_tree_line import WholeTreeLine
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import Refused
-from hazemap.privacy.random_stream import Stream
+from hazemap.protocols.secure_aggregation.coins import Drawn
 from hazemap.trust.carried_tasks import CarriedTask
 from hazemap.trust.report_carriers import ByOneReport, ByTwoServers
 
@@ -23,8 +23,10 @@ class CarrierLine(Protocol):
     async def ready(self) -> None:
         """Fetch what is needed: before the charge. `Unreachable`: later. `Refused`: never."""
 
-    def parcel(self, rows: Callable[[], MemoryTable], seconds: int, stream: Stream) -> tuple[bytes, str, str | None]:
+    def parcel(self, rows: Callable[[], MemoryTable], seconds: int, coins: Drawn) -> tuple[bytes, str, str | None]:
         """The bytes to send, of a person's rows, at `seconds`; what the log says; what kept rows from being counted.
+
+        `coins` of the announcement are drawn by what is drawn for, and by all that is said and sealed.
 
         It must not fail, whatever the rows are: silence would tell. Its length says nothing about them.
         """

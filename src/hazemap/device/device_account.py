@@ -40,6 +40,7 @@ from hazemap.device.unanswered_line import unanswered
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import FileError, HazemapError, Refused, Unreachable
 from hazemap.protocols.chained_log import LogHead
+from hazemap.protocols.secure_aggregation.coins import DeviceCoins
 from hazemap.recipes.policy import ShippedPolicy
 from hazemap.trust.device_tasks import Task
 
@@ -118,6 +119,7 @@ class DeviceAccount:
         self.public_log = SeenRecipeLog(
             RecipeLogHeads(store, device), enrolment.server or "", public_log or PublicRecipeLog()
         )
+        self.coins = DeviceCoins(enrolment.sampling)
         self._clock = clock or AccountClock(store)
         self._campaigns, self._recipes = PrivacyAccount(store, device), RecipeAccount(store, device)
 

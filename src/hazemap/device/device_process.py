@@ -182,7 +182,6 @@ class DeviceProcess:
                     policy=self.policy,
                     http_transport=http_transports[known.server],
                     commits=commits,
-                    stream=stream,
                     turns=turns,
                     there=Absence(self.drop, stream),
                     hold=0.0 if self.lean else HOLD,

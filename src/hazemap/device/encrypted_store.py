@@ -10,7 +10,8 @@ place unseen. Nonces are random, 96 bits: a device may seal 2³² records before
 What is deleted is overwritten in the file (secure_delete), and the journal beside it is emptied every hour at least. A
 disk, a backup or a copy may hold it longer, sealed. A transaction is on the disk when it ends, or was never there.
 
-Not covered: an old copy of the file that is put back makes the device forget what it has paid since.
+An old copy of the file that is put back repeats what it said before, byte by byte (`secure_aggregation.coins`). Not
+covered: the device forgets what it has paid since.
 """
 
 import asyncio

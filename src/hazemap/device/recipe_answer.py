@@ -34,6 +34,7 @@ from hazemap.privacy.local_randomisers import Bits, Randomiser
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.report_price import ReportPrice
 from hazemap.privacy.report_weight import report_within
+from hazemap.protocols.secure_aggregation.coins import Coins
 from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
 from hazemap.recipes.event_stream import EventValue
 from hazemap.recipes.policy import ShippedPolicy
@@ -100,7 +101,7 @@ class RecipeAnswers:
     store: EncryptedStore
     device: int
     own: Policy
-    stream: Stream
+    coins: Coins
 
     @cached_property
     def policy(self) -> ShippedPolicy:
@@ -126,29 +127,43 @@ class RecipeAnswers:
         request = replace(request, cohort=audience.reports, study=task.campaign, whole=whole)
         return WeighedRecipe(recipe, admitted, AskedReport(request, self.policy))
 
-    def bits(self, weighed: WeighedRecipe, law: Randomiser, now: datetime, most_ones: int | None = None) -> Bits:
-        """The query runs, and its answer is randomised, uint8[recipe.size]: only within `DeviceAccount.paid`.
+    def bits(
+        self, weighed: WeighedRecipe, law: Randomiser, now: datetime, name: bytes, most_ones: int | None = None
+    ) -> Bits:
+        """The query runs, and its answer is randomised, uint8[recipe.size], after `DeviceAccount.check`.
 
+        `name` is that of the session or the announcement: with the matching rows it decides every coin.
         A report has at most so many 1s, where that is proved of it (`report_weight`).
         """
         source = ApprovedStreams(EventStore(self.store, self.device), self.policy, now.timestamp())
-        place = reported_bin(weighed.recipe, weighed.admitted, self.policy, source, self.stream)
-        size = weighed.recipe.size
-        return report_within(law, self.stream, place, size, size if most_ones is None else most_ones)
+        own = matching_bins(weighed.recipe, weighed.admitted, self.policy, source)
+        stream, size = self.coins(name, b"report", own.tobytes()), weighed.recipe.size
+        place = drawn_bin(weighed.recipe, own, stream)
+        return report_within(law, stream, place, size, size if most_ones is None else most_ones)
 
 
 def reported_bin(
     recipe: Recipe, admitted: AdmittedQuery, policy: ShippedPolicy, source: CohortSource, stream: Stream
 ) -> int:
-    """The bin that a person reports: of one matching row drawn uniformly, or of none, whatever goes wrong."""
-    try:
-        own = _matching(recipe, admitted, policy, source)
-        found = int(own[stream.below(len(own))]) if len(own) else None
-    except Exception:  # whatever it is, it may hold what an event says; and silence would tell
-        found = None
-    if found is not None:
-        return found
+    """The bin that a person reports, whatever goes wrong."""
+    return drawn_bin(recipe, matching_bins(recipe, admitted, policy, source), stream)
+
+
+def drawn_bin(recipe: Recipe, own: NDArray[np.int64], stream: Stream) -> int:
+    """The bin of one matching row drawn uniformly, or of none."""
+    if len(own):
+        return int(own[stream.below(len(own))])
     return stream.below(recipe.bins) if recipe.none_bin is None else recipe.none_bin
+
+
+def matching_bins(
+    recipe: Recipe, admitted: AdmittedQuery, policy: ShippedPolicy, source: CohortSource
+) -> NDArray[np.int64]:
+    """The bins of the rows that match; none where anything goes wrong."""
+    try:
+        return _matching(recipe, admitted, policy, source)
+    except Exception:  # whatever it is, it may hold what an event says; and silence would tell
+        return np.zeros(0, dtype=np.int64)
 
 
 def _matching(

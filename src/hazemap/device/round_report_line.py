@@ -1,13 +1,14 @@
 """A round's report for two servers: a single 1, or none, in each of its vectors; of a recipe, randomised bits."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
 from hazemap.device.two_server_line import ComputedTasksLine, one_hot
 from hazemap.engines.memory import MemoryTable
-from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.dap.task import Task
+from hazemap.protocols.secure_aggregation.coins import Drawn
 from hazemap.trust.checked_contribution import contribution
 from hazemap.trust.one_hot_reports import vectors
 from hazemap.trust.two_server_tasks import round_noise, round_tasks
@@ -20,7 +21,7 @@ class RoundReportLine(ComputedTasksLine):
         """One for each vector."""
         return round_tasks(self._carried)
 
-    def parcel(self, rows: Callable[[], MemoryTable], seconds: int, stream: Stream) -> tuple[bytes, str, str | None]:
+    def parcel(self, rows: Callable[[], MemoryTable], seconds: int, coins: Drawn) -> tuple[bytes, str, str | None]:
         """A report for each vector."""
         encoder, carrier = self._carried.task.question.encoder, self._carried.carrier
         sums, trouble = contribution(encoder, rows)
@@ -31,4 +32,4 @@ class RoundReportLine(ComputedTasksLine):
             f"unreadable alone; each server adds noise of standard deviation {noise.stddev:.4g}, and opens sums of "
             f"{carrier.minimum:,} reports or more"
         )
-        return self.sealed(measured, seconds, stream), said, trouble
+        return self.sealed(measured, seconds, partial(coins, b"parcel", sums.tobytes())), said, trouble

@@ -13,7 +13,7 @@ from hazemap.device.consent_policy import Policy
 from hazemap.device.report_lines import ReportLines
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import CodecError, HazemapError, Refused, Unreachable
-from hazemap.privacy.random_stream import Stream
+from hazemap.protocols.secure_aggregation.coins import Drawn
 from hazemap.protocols.shuffle.batch_terms import BatchTerms
 from hazemap.protocols.shuffle.client import messages
 from hazemap.protocols.shuffle.credential import CREDENTIAL, is_genuine
@@ -89,14 +89,18 @@ class ShuffledLine:
         self,
         rows: Callable[[], MemoryTable],
         seconds: int,  # noqa: ARG002 - a batch is one round's, whatever the time
-        stream: Stream,
+        coins: Drawn,
     ) -> tuple[bytes, str, str | None]:
         """The request to the shuffler: a person's part of the noise is in it, and all of its parts."""
         terms, encoder = self._terms(), self._carried.task.question.encoder
         sums, trouble = contribution(encoder, rows)
-        sealed, hidden = self._sealed(sums, stream)
+        sealed, hidden = self._sealed(sums, coins)
         request = submitted(
-            terms, bytes.fromhex(self._carrier.key), self._told[KEY:], sealed, stream.words(4).tobytes()
+            terms,
+            bytes.fromhex(self._carrier.key),
+            self._told[KEY:],
+            sealed,
+            coins(b"submission", sums.tobytes(), self._told).bytes(32),
         )
         batch = shuffled_batch(self._carried)
         said = (
@@ -105,13 +109,16 @@ class ShuffledLine:
         )
         return terms.digest + request, said, trouble
 
-    def _sealed(self, sums: Ints, stream: Stream) -> tuple[list[bytes], str]:
+    def _sealed(self, sums: Ints, coins: Drawn) -> tuple[list[bytes], str]:
         """The messages, and in words what hides the person in them."""
         law, contents, analyser = self._carried.task.randomiser, shuffled_contents(self._carried), self._told[:KEY]
+        said = sums.tobytes()
+        stream = coins(b"parcel", said, self._told)
         if law is not None and isinstance(contents, ReportParameters):
-            return [report_message(contents, analyser, randomised(law, sums, stream), stream)], f"randomised by {law}"
+            report = randomised(law, sums, coins(b"report", said))
+            return [report_message(contents, analyser, report, stream)], f"randomised by {law}"
         parts, noise = shuffled_parts(self._carried), shuffled_noise(self._carried)
-        made = messages(parts, analyser, sums + noise.share(stream, parts.size), stream)
+        made = messages(parts, analyser, sums + noise.share(coins(b"noise", said), parts.size), stream)
         return made, f"noise of scale {float(noise.scale):.4g}, made by {noise.parties:,} people or more"
 
     async def sent(self, parcel: bytes) -> None:

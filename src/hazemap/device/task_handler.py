@@ -23,7 +23,6 @@ from hazemap.device.server_task import TASKS, ServerTask, task_of
 from hazemap.device.session_records import Record
 from hazemap.errors import Refused
 from hazemap.privacy.distributed_noise import NoAddedNoise
-from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.chained_log import LogHead
 from hazemap.protocols.secure_aggregation.client import Client
 from hazemap.protocols.secure_aggregation.messages import Invitation, Stage
@@ -64,7 +63,7 @@ class Step:
 
 @dataclass
 class _Said:
-    """What a contribution noted while the client asked for it."""
+    """What is noted while a client makes its answer."""
 
     line: LogEntry | RecipeLogEntry
     writes: list[Write] = field(default_factory=list)
@@ -81,7 +80,6 @@ class Answering:
     """
 
     account: DeviceAccount
-    stream: Stream
 
     def answer(self, work: ServerTask, now: datetime, seen: LogHead | None = None) -> Step:
         """The next step of a session; a refusal is a step too, and the end of the session.
@@ -145,10 +143,9 @@ class Answering:
         reason = TASKS.find(work.task).refusal(account.policy, terms.to_bytes()) or account.terms.refusal(task)
         if reason := reason or account.public_log.refusal(task, seen):
             raise Refused(reason)
-        line: LogEntry | RecipeLogEntry
         if task.recipe is None:
             account.check(MapRound(task, terms.session), now)
-            line = LogEntry(now, task.campaign, task.purpose, task.round, TASKS.find(work.task).words)
+            line: LogEntry | RecipeLogEntry = LogEntry(now, task.campaign, task.purpose, task.round, "")
         else:
             weighed = self._recipes().weighed(task, Audience.of_session(terms))
             account.check(weighed.asked, now)
@@ -160,7 +157,7 @@ class Answering:
             account.policy.floors(task),
             lambda terms: self._contribution(text, terms, said, now),
             saved.append,
-            stream=self.stream,
+            account.coins,
         )
         reply = client.receive(work.message)
         number = account.log.next_number()
@@ -168,7 +165,8 @@ class Answering:
         line = said.line.sending(len(reply)).ended(SENT[Stage.KEYS])
         logger.info("device %d answers round %d of %s", account.device, task.round, task.campaign)
         written = account.sessions.written(work.session, record)
-        return Step((*account.terms.agreed(task), written, account.log.added(number, line)), reply)
+        writes = (*account.terms.agreed(task), written, account.log.added(number, line))
+        return Step(writes, reply, held=task.recipe is not None)
 
     def _next(self, work: ServerTask, record: Record, now: datetime) -> Step:
         account = self.account
@@ -177,9 +175,10 @@ class Answering:
             record.state,
             self._identity(),
             account.policy.floors(task_of(record.task)),
-            lambda terms: self._contribution(record.task, terms, said, now),
+            lambda _: _never(),
             saved.append,
-            stream=self.stream,
+            account.coins,
+            lambda terms, sums: self._pay(record.task, terms, sums, said, now),
         )
         reply = client.receive(work.message)
         stage = client.stage or Stage.KEYS
@@ -193,39 +192,51 @@ class Answering:
         line = said.line.sending(len(reply)).ended(SENT[stage])
         written = account.sessions.written(work.session, record)
         writes = (*said.writes, written, account.log.changed(record.number, line))
-        return Step(writes, reply, last=last, held=said.report is not None)
+        return Step(writes, reply, last=last)
 
     def _contribution(self, text: str, terms: SessionParameters, said: _Said, now: datetime) -> NDArray[np.int64]:
-        """The device's own sums: charged here, in the transaction that keeps the masked vector."""
-        task = task_of(text)
+        """The device's own sums: the client keeps them until they are charged and masked.
+
+        The first message depends on them as a pseudorandom function does: it says nothing about them.
+        """
+        task, account = task_of(text), self.account
         if isinstance(said.line, RecipeLogEntry):
-            return self._report(task, terms, said, now)
-        rows = self.account.rows(task.campaign)
-        paid = self.account.paid(MapRound(task, terms.session), now, lambda: contribution(task.question.encoder, rows))
-        said.writes += paid.writes
-        sums, trouble = paid.made
+            recipes = self._recipes()
+            weighed, law = recipes.weighed(task, Audience.of_session(terms)), task.randomiser
+            if law is None:
+                raise Refused("a recipe is answered by reports that are randomised")
+            return recipes.bits(weighed, law, now, terms.session).astype(np.int64)
+        sums, trouble = contribution(task.question.encoder, account.rows(task.campaign))
         if isinstance(terms.noise, NoAddedNoise):
             noise = f"randomised here by {task.randomiser}, in a sum with {terms.noise.parties:,} people or more"
         else:
             noise = f"noise of scale {float(terms.noise.scale):.4g}, made by {terms.noise.parties:,} people or more"
         touched = f"your rows touch {int(np.count_nonzero(sums)):,} of the {terms.size:,} numbers"
-        touched = self.account.counted(touched, trouble)
-        said.line = said.line.charged(paid.epsilon, f"{TASKS.find(text).words}; {touched}; {noise}")
-        return sums if task.randomiser is None else randomised(task.randomiser, sums, self.stream)
+        said.line = replace(
+            said.line, question=f"{TASKS.find(text).words}; {account.counted(touched, trouble)}; {noise}"
+        )
+        if task.randomiser is None:
+            return sums
+        return randomised(task.randomiser, sums, account.coins(terms.session, b"report", sums.tobytes()))
 
-    def _report(self, task: Task, terms: SessionParameters, said: _Said, now: datetime) -> NDArray[np.int64]:
-        """The device's report to a recipe. Nothing refused depends on an event."""
-        recipes = self._recipes()
-        weighed, law = recipes.weighed(task, Audience.of_session(terms)), task.randomiser
-        if law is None:
-            raise Refused("a recipe is answered by reports that are randomised")
-        paid = self.account.paid(weighed.asked, now, lambda: recipes.bits(weighed, law, now).astype(np.int64))
+    def _pay(self, text: str, terms: SessionParameters, sums: NDArray[np.int64], said: _Said, now: datetime) -> None:
+        """Charged here, in the transaction that keeps the masked vector. Nothing refused depends on what was read."""
+        task, line = task_of(text), said.line
+        if isinstance(line, RecipeLogEntry):
+            weighed = self._recipes().weighed(task, Audience.of_session(terms))
+            said.writes += self.account.paid(weighed.asked, now, lambda: None).writes
+            said.report = weighed, sums
+            return
+        paid = self.account.paid(MapRound(task, terms.session), now, lambda: None)
         said.writes += paid.writes
-        said.report = weighed, paid.made
-        return paid.made
+        said.line = line.charged(paid.epsilon)
 
     def _recipes(self) -> RecipeAnswers:
-        return RecipeAnswers(self.account.store, self.account.device, self.account.policy, self.stream)
+        return RecipeAnswers(self.account.store, self.account.device, self.account.policy, self.account.coins)
 
     def _identity(self) -> Identity:
         return Identity.from_bytes(self.account.enrolment.identity)
+
+
+def _never() -> NDArray[np.int64]:
+    raise AssertionError("a client that goes on has its contribution")

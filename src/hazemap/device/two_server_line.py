@@ -13,12 +13,12 @@ from hazemap.device.consent_policy import Policy
 from hazemap.device.dap_report_upload import OutdatedKeys, ReportUpload
 from hazemap.device.report_lines import ReportLines
 from hazemap.errors import CodecError, HazemapError, Refused
-from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.dap.client import Client
 from hazemap.protocols.dap.hpke_configs import HpkeConfig
 from hazemap.protocols.dap.task import Task as DapTask
 from hazemap.protocols.dap.task_vdaf import vdaf_of
 from hazemap.protocols.dap.upload_messages import Report
+from hazemap.protocols.secure_aggregation.coins import Drawn
 from hazemap.protocols.vdaf.vdaf import Vdaf
 from hazemap.trust.carried_tasks import CarriedTask
 from hazemap.trust.report_carriers import ByOneReport, ByTwoServers
@@ -45,15 +45,19 @@ class TwoServerLine:
             await self._lines.key(helper, self._pins.get(helper, "")),
         )
 
-    def parcel(self, measured: Sequence[object], seconds: int, stream: Stream) -> bytes:
-        """The reports' bytes: made once, kept, and sent as they are however often."""
+    def parcel(self, measured: Sequence[object], seconds: int, coins: Drawn) -> bytes:
+        """The reports' bytes: made once, kept, and sent as they are however often.
+
+        What is measured is bound by `coins` already; here it is all that a report is sealed for.
+        """
         if self._keys is None:
             raise Refused("the servers' keys are not known")
         found = []
         for (task, vdaf), measurement in zip(self._each, measured, strict=True):
             client = Client(task, vdaf, *self._keys)
-            random = stream.words(-(-client.randomness_bytes // 8)).tobytes()[: client.randomness_bytes]
-            report = client.report(measurement, seconds, random)
+            sealed_for = (task.id, task.configuration, *(key.to_bytes() for key in self._keys))
+            stream = coins(*sealed_for, b"%d" % task.time_at(seconds))
+            report = client.report(measurement, seconds, stream.bytes(client.randomness_bytes))
             if not isinstance(report, Report):
                 raise Refused("reports of campaigns are of DAP-18")
             found.append(report.to_bytes())
@@ -92,9 +96,9 @@ class ComputedTasksLine(ABC):
         """Fetch both servers' keys."""
         await self._known().ready()
 
-    def sealed(self, measured: Sequence[object], seconds: int, stream: Stream) -> bytes:
+    def sealed(self, measured: Sequence[object], seconds: int, coins: Drawn) -> bytes:
         """The bytes to send of what is reported to each task."""
-        return self._known().parcel(measured, seconds, stream)
+        return self._known().parcel(measured, seconds, coins)
 
     async def sent(self, parcel: bytes) -> None:
         """Upload it to the leader."""

@@ -1,14 +1,15 @@
 """A person's one report for two servers that walk down a tree: the path to their cell, or that they are nowhere."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
 from hazemap.cells import NOWHERE, Tree
 from hazemap.device.two_server_line import ComputedTasksLine
 from hazemap.engines.memory import MemoryTable
-from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.dap.task import Task
+from hazemap.protocols.secure_aggregation.coins import Drawn
 from hazemap.tables.contribution_bounding import Bounding
 from hazemap.trust.cell_strings import CellStrings
 from hazemap.trust.two_server_tasks import walk_task, walked
@@ -21,7 +22,7 @@ class WholeTreeLine(ComputedTasksLine):
         """One for all questions."""
         return (walk_task(self._carried),)
 
-    def parcel(self, rows: Callable[[], MemoryTable], seconds: int, stream: Stream) -> tuple[bytes, str, str | None]:
+    def parcel(self, rows: Callable[[], MemoryTable], seconds: int, coins: Drawn) -> tuple[bytes, str, str | None]:
         """The report of one path."""
         tree, bounding = walked(self._carried)
         path, trouble = path_of(tree, bounding, rows)
@@ -29,7 +30,7 @@ class WholeTreeLine(ComputedTasksLine):
             "a path to one cell of the tree, in two halves, each unreadable alone; the servers ask about it level by "
             "level, add noise to every answer, and spend no more than this campaign's price"
         )
-        return self.sealed([path], seconds, stream), said, trouble
+        return self.sealed([path], seconds, partial(coins, b"parcel", b"%d" % path)), said, trouble
 
 
 def path_of(tree: Tree, bounding: Bounding, rows: Callable[[], MemoryTable]) -> tuple[int, str | None]:

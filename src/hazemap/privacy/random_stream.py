@@ -51,6 +51,11 @@ class Stream:
         """The same words every time, FOR TESTS ONLY: whoever knows the seed can subtract the noise."""
         return cls(seed)
 
+    @classmethod
+    def keyed(cls, key: bytes) -> "Stream":
+        """The stream of a secret key that was derived for one purpose: the same key gives the same words."""
+        return cls(key)
+
     @property
     def is_fixed(self) -> bool:
         """Whether its words can be had again: then it protects nobody."""
@@ -68,6 +73,10 @@ class Stream:
                 part = view[start : start + len(_ZEROS)]
                 keystream.cipher.update_into(_ZEROS[: len(part)], part)
         return words.astype(np.uint64, copy=False)
+
+    def bytes(self, n: int) -> bytes:
+        """The next n bytes, from words of their own."""
+        return self.words(-(-n // 8)).astype("<u8", copy=False).tobytes()[:n]
 
     def below(self, bound: int) -> int:
         """A uniform integer in 0 … bound − 1, of any size: words are cut to length and rejected, never reduced."""

@@ -18,7 +18,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from hazemap.errors import ConversationError, StoreError
+from hazemap.errors import ConversationError, Refused, StoreError
 from hazemap.protocols.secure_aggregation.messages import MESSAGES, Stage
 from hazemap.server.campaign_spec import Deadlines
 from hazemap.server.campaign_store import CampaignStore
@@ -103,7 +103,7 @@ class Shard:
     async def answer(self, position: int, message: bytes) -> None:
         """A device's reply: stored, and taken by the protocol, when this returns. The same reply again is no fault.
 
-        `Late` where it is not asked for; `Refused` or `CodecError` where it breaks the protocol.
+        `Late` where it is not asked for; `Refused` or `CodecError` where it breaks the protocol, as by a second answer.
         """
         digest = sha256(message).digest()
         stored = self._replies.get(position)
@@ -111,7 +111,9 @@ class Shard:
             return await asyncio.shield(stored[1])
         if self._before.get(position) == digest:
             return None
-        if stored or self._asked(position) is None or len(message) < 2 or message[1] < _REPLIES[self.sum.stage]:
+        if stored:
+            raise Refused("this stage was answered in other words: a device that was put back leaves the session")
+        if self._asked(position) is None or len(message) < 2 or message[1] < _REPLIES[self.sum.stage]:
             raise Late("this was not asked for, or it came too late: ask for work again")
         return await self._happens(SumEvent(position, message), digest)
 

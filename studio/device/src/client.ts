@@ -1,6 +1,7 @@
-import { type Bytes, equal, hex, join, type RandomBytes, sha256 } from "./bytes.js";
+import { type Bytes, equal, hex, join, type RandomBytes, sha256, uint32 } from "./bytes.js";
 import type { ClientState, KnownPeer } from "./client_state.js";
 import { type Identity, verified } from "./ed25519.js";
+import type { Coins } from "./coins.js";
 import { Refused } from "./errors.js";
 import {
   assentStatement, keysStatement, letterAddress, letterKey, maskedStatement, pairMask, ringCommitment, seal,
@@ -17,31 +18,49 @@ import { isShare, SHARE } from "./prime_field.js";
 import { MALICIOUS, SEMI_HONEST, sessionOf, type SessionParameters } from "./session_parameters.js";
 import { drawCoefficients, share } from "./shamir_sharing.js";
 import { Bitmap } from "./tls_encoding.js";
-import { drawKeyPair, type KeyPair, keyPair } from "./x25519.js";
+import { keyPair } from "./x25519.js";
 
 type Of<K extends Down["kind"]> = Extract<Down, { kind: K }>;
 
-/** What a client draws at random: tests give what vectors have. */
+/**
+ * What a client draws, as it follows from the session, its contribution (`said`, SHA-256) and the message that it answers
+ * (`asked`): tests give what vectors have.
+ */
 export interface Draws {
-  keys(of: "sealing" | "masking"): Promise<KeyPair>;
-  seed(): Bytes;
-  coefficients(of: "masking" | "seed", threshold: number): readonly bigint[];
-  neighbours(members: readonly number[], own: number, degree: number): Promise<number[]>;
+  /** Private sealing key, private masking key, seed. */
+  secrets(session: Bytes, position: number, said: Bytes): Promise<readonly [Bytes, Bytes, Bytes]>;
+  /** Of the masking key and of the seed. */
+  polynomials(session: Bytes, asked: Bytes, said: Bytes, threshold: number): Promise<readonly (readonly bigint[])[]>;
+  neighbours(session: Bytes, asked: Bytes, said: Bytes, members: readonly number[], own: number, degree: number): Promise<number[]>;
+  noise(session: Bytes, said: Bytes): Promise<RandomBytes>;
 }
 
-export const drawsFrom = (random: RandomBytes): Draws => ({
-  keys: () => drawKeyPair(random),
-  seed: () => random(32),
-  coefficients: (_, threshold) => drawCoefficients(random, threshold),
-  neighbours: (members, own, degree) => drawnNeighbours(random, members, own, degree),
+export const drawsFrom = (coins: Coins): Draws => ({
+  secrets: async (session, position, said) => {
+    const drawn = (await coins(session, "keys", uint32(position), said))(96);
+    return [drawn.slice(0, 32), drawn.slice(32, 64), drawn.slice(64)];
+  },
+  polynomials: async (session, asked, said, threshold) => {
+    const random = await coins(session, "shares", asked, said);
+    return [drawCoefficients(random, threshold), drawCoefficients(random, threshold)];
+  },
+  neighbours: async (session, asked, said, members, own, degree) =>
+    drawnNeighbours(await coins(session, "picks", asked, said), members, own, degree),
+  noise: (session, said) => coins(session, "noise", said),
 });
 
-/** Whose client it is. `check` refuses terms; `vector` is contribution + noise modulo 2^bits, asked for once. */
+/** Whose client it is. Whatever goes wrong with rows, there is a contribution: nothing is refused that depends on one. */
 export interface ClientOwner {
   readonly identity: Identity;
   readonly draws: Draws;
+  /** `Refused` for terms that its person does not agree to. */
   check(terms: SessionParameters): void;
-  vector(terms: SessionParameters): Promise<Uint32Array>;
+  /** Modulo 2^bits; asked for once, with the invitation, when everything else was checked. */
+  contribution(terms: SessionParameters): Promise<Uint32Array>;
+  /** Charges for the vector; `Refused` where it cannot be paid. */
+  pay(terms: SessionParameters, sums: Uint32Array): Promise<void>;
+  /** Contribution + noise modulo 2^bits. */
+  noisy(sums: Uint32Array, terms: SessionParameters, random: RandomBytes): Uint32Array;
 }
 
 const NAMES = ["", "KEYS", "PICKS", "SHARES", "MASKED", "ASSENT", "UNMASK"];
@@ -64,18 +83,18 @@ export async function answer(state: ClientState | null, message: Bytes, owner: C
   const due = state.stage === 1 && state.terms.mode === SEMI_HONEST ? 3 : state.stage + 1;
   if (found.stage < due) throw new Refused(`${NAMES[found.stage]} is asked a second time, otherwise: a stage has one answer`);
   if (found.stage > due) throw new Refused(`${NAMES[found.stage]} is asked before ${NAMES[due]}`);
-  const next = { ...state, ...(await step(state, found, session, owner)) };
+  const next = { ...state, ...(await step(state, found, session, owner, asked)) };
   return { ...next, stage: due, asked };
 }
 
 type Step = Partial<ClientState> & Pick<ClientState, "reply">;
 
-async function step(state: ClientState, message: Down, session: Bytes, owner: ClientOwner): Promise<Step> {
+async function step(state: ClientState, message: Down, session: Bytes, owner: ClientOwner, asked: Bytes): Promise<Step> {
   switch (message.kind) {
     case "Roll":
-      return picks(state, message, session, owner);
+      return picks(state, message, session, owner, asked);
     case "Neighbours":
-      return shares(state, message, session, owner);
+      return shares(state, message, session, owner, asked);
     case "Inbox":
       return masked(state, message, session, owner);
     case "Survivors":
@@ -94,8 +113,10 @@ async function keys(message: Of<"Invitation">, owner: ClientOwner): Promise<Omit
     throw new Refused(`this client's identity is not at position ${position} of the roster`);
   }
   const session = await sessionOf(terms);
-  const [sealing, masking] = [await owner.draws.keys("sealing"), await owner.draws.keys("masking")];
-  const seed = owner.draws.seed();
+  const sums = await owner.contribution(terms); // everything else was checked
+  const said = await sha256(pack(sums, terms.bits));
+  const [first, second, seed] = await owner.draws.secrets(session, position, said);
+  const [sealing, masking] = [await keyPair(first), await keyPair(second)];
   const commitment = await seedCommitment(session, position, seed);
   const signature = await owner.identity.sign(keysStatement(session, position, join(sealing.public, masking.public, commitment)));
   return {
@@ -106,6 +127,8 @@ async function keys(message: Of<"Invitation">, owner: ClientOwner): Promise<Omit
     sealing: sealing.private,
     masking: masking.private,
     seed,
+    said,
+    contribution: [...sums.keys()].filter((at) => sums[at]).map((at) => [at, sums[at]!]),
     roll: null,
     picks: null,
     peers: [],
@@ -126,13 +149,15 @@ function listed(some: Bitmap, { terms, position }: ClientState, what: string): n
   return positions;
 }
 
-async function picks(state: ClientState, message: Of<"Roll">, session: Bytes, owner: ClientOwner): Promise<Step> {
+async function picks(state: ClientState, message: Of<"Roll">, session: Bytes, owner: ClientOwner, asked: Bytes): Promise<Step> {
   const members = listed(message.roll, state, "have sent keys");
-  const drawn = await owner.draws.neighbours(members, state.position, state.terms.degree);
+  const drawn = await owner.draws.neighbours(session, asked, state.said!, members, state.position, state.terms.degree);
   return { reply: encodePicks(session, drawn), roll: message.roll.bits, picks: drawn };
 }
 
-async function shares(state: ClientState, message: Of<"Neighbours">, session: Bytes, owner: ClientOwner): Promise<Step> {
+async function shares(
+  state: ClientState, message: Of<"Neighbours">, session: Bytes, owner: ClientOwner, asked: Bytes,
+): Promise<Step> {
   const { terms, position: own } = state;
   listed(message.roll, state, "have sent keys");
   const holders = new Set(await holdersOf(state, message));
@@ -146,7 +171,7 @@ async function shares(state: ClientState, message: Of<"Neighbours">, session: By
     const holds = holders.has(position);
     peers.push({ position, identity, holds, deals: !holds, letter, masking: keys.masking });
   }
-  const [forKey, forSeed] = (["masking", "seed"] as const).map((of) => owner.draws.coefficients(of, terms.threshold));
+  const [forKey, forSeed] = await owner.draws.polynomials(session, asked, state.said!, terms.threshold);
   const letters = new Map<number, Bytes>();
   for (const peer of peers.filter(({ holds }) => holds)) {
     const x = peer.position + 1;
@@ -231,7 +256,14 @@ async function masked(state: ClientState, message: Of<"Inbox">, session: Bytes, 
   const masking = await keyPair(state.masking!);
   const masks = new Map<number, Bytes>();
   for (const peer of shared) masks.set(peer.position, await pairMask(session, masking, peer.masking!));
-  const vector = await owner.vector(terms); // everything else was checked
+  const [, key, seed] = await owner.draws.secrets(session, own, state.said!);
+  if (!equal(key, state.masking!) || !equal(seed, state.seed!)) {
+    throw new Refused("this device has not the contribution that its first message committed to: it leaves");
+  }
+  const sums = new Uint32Array(terms.size);
+  for (const [at, sum] of state.contribution!) sums[at] = sum;
+  await owner.pay(terms, sums);
+  const vector = owner.noisy(sums, terms, await owner.draws.noise(session, state.said!));
   await addMask(vector, await selfMask(session, state.seed!), terms.bits, 1);
   for (const [position, key] of masks) await addMask(vector, key, terms.bits, own < position ? 1 : -1);
   const signature = await owner.identity.sign(await maskedStatement(session, own, message.sharers.bits));
@@ -242,7 +274,7 @@ async function masked(state: ClientState, message: Of<"Inbox">, session: Bytes, 
     masking: null,
   }));
   const reply = encodeMasked(session, pack(vector, terms.bits), signature);
-  return { reply, masking: null, seed: null, roll: null, peers, shares: found, sharers: message.sharers.bits };
+  return { reply, masking: null, seed: null, said: null, contribution: null, roll: null, peers, shares: found, sharers: message.sharers.bits };
 }
 
 async function assent(state: ClientState, message: Of<"Survivors">, session: Bytes, owner: ClientOwner): Promise<Step> {

@@ -24,6 +24,9 @@ export interface ClientState {
   readonly sealing: Bytes | null;
   readonly masking: Bytes | null;
   readonly seed: Bytes | null;
+  /** The contribution modulo 2^bits, where it is not 0, and SHA-256 of it as it is packed. */
+  readonly said: Bytes | null;
+  readonly contribution: readonly (readonly [number, number])[] | null;
   readonly roll: Bytes | null;
   readonly picks: readonly number[] | null;
   readonly peers: readonly KnownPeer[];
@@ -51,6 +54,8 @@ export function writeState(state: ClientState): Written {
     sealing: text(state.sealing),
     masking: text(state.masking),
     seed: text(state.seed),
+    said: text(state.said),
+    contribution: state.contribution,
     roll: text(state.roll),
     picks: state.picks,
     peers: state.peers.map((peer) => ({
@@ -77,6 +82,8 @@ export function readState(written: Written): ClientState {
     sealing: bytes(written["sealing"]),
     masking: bytes(written["masking"]),
     seed: bytes(written["seed"]),
+    said: bytes(written["said"]),
+    contribution: written["contribution"] as [number, number][] | null,
     roll: bytes(written["roll"]),
     picks: written["picks"] as number[] | null,
     peers: peers.map((peer) => ({

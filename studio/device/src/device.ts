@@ -1,5 +1,5 @@
 import { AccountClock } from "./account_clock.js";
-import { type Bytes, hex, type RandomBytes, sha256, unhex, utf8 } from "./bytes.js";
+import { type Bytes, hex, sha256, unhex, utf8 } from "./bytes.js";
 import type { Place } from "./cell_counts.js";
 import { checkedContribution, noisy } from "./checked_contribution.js";
 import { answer, type ClientOwner, drawsFrom } from "./client.js";
@@ -7,6 +7,7 @@ import { type ClientState, readState, writeState } from "./client_state.js";
 import type { Charge, DeviceStore } from "./device_store.js";
 import { Identity } from "./ed25519.js";
 import { newTerms } from "./campaign_terms.js";
+import { type Coins, coinsOf } from "./coins.js";
 import { CodecError, Refused } from "./errors.js";
 import { Fraction } from "./fraction.js";
 import { decode } from "./messages.js";
@@ -23,7 +24,7 @@ const DAY = 86_400_000;
 const CLOCKS = 120_000;
 const GRACE = DAY;
 const LONGEST = 7 * DAY;
-const [MASKED, LAST_STAGE] = [4, 6];
+const [KEYS, LAST_STAGE] = [1, 6];
 /** Sessions that are open at a time, and letters of their tasks together: a server could begin sessions without end. */
 const [MOST_SESSIONS, MOST_LETTERS] = [64, 1 << 26];
 /** What a device says in each stage, in the log's words. */
@@ -67,21 +68,23 @@ export class Device {
   private last: Promise<unknown> = Promise.resolve();
   private readonly reports: RoundReports;
   readonly recipes: RecipeSide;
+  private readonly coins: Coins;
 
   private constructor(
     private readonly identity: Identity, private readonly store: DeviceStore, private readonly policy: Policy,
-    private readonly places: readonly Place[], private readonly random: RandomBytes, private readonly log: Log,
+    private readonly places: readonly Place[], private readonly log: Log,
     private readonly clock: AccountClock, recipes: RecipeParts | null,
   ) {
-    this.recipes = new RecipeSide(store.record, policy, places, random, log, recipes);
-    this.reports = new RoundReports(store, policy, places, random, log, clock, this.recipes);
+    this.coins = coinsOf(unhex(store.record.sampling));
+    this.recipes = new RecipeSide(store.record, policy, places, this.coins, log, recipes);
+    this.reports = new RoundReports(store, policy, places, this.coins, log, clock, this.recipes);
   }
 
   static async of(
-    store: DeviceStore, policy: Policy, places: readonly Place[], random: RandomBytes, log: Log, parts: DeviceParts = {},
+    store: DeviceStore, policy: Policy, places: readonly Place[], log: Log, parts: DeviceParts = {},
   ): Promise<Device> {
     const clock = parts.clock ?? new AccountClock(store.record);
-    return new Device(await Identity.of(unhex(store.record.identity)), store, policy, places, random, log, clock, parts.recipes ?? null);
+    return new Device(await Identity.of(unhex(store.record.identity)), store, policy, places, log, clock, parts.recipes ?? null);
   }
 
   /** What the server's public log has to say of a recipe that would be answered now: read it before. */
@@ -212,7 +215,7 @@ export class Device {
     this.store.setSession(work.session, { task: text, until, state: writeState(state) });
     this.log(`has its ${STAGES[state.stage]} for round ${task.round} ready: ${state.reply.length} bytes`);
     await this.store.save();
-    return { reply: state.reply, refusal: null, campaign: task.campaign, last: state.stage === LAST_STAGE, held: task.asked !== null && state.stage === MASKED };
+    return { reply: state.reply, refusal: null, campaign: task.campaign, last: state.stage === LAST_STAGE, held: task.asked !== null && state.stage === KEYS };
   }
 
   private async canPay(task: Task, now: number): Promise<void> {
@@ -239,31 +242,39 @@ export class Device {
   private owner(task: Task, now: number, charges: Charge[]): ClientOwner {
     return {
       identity: this.identity,
-      draws: drawsFrom(this.random),
+      draws: drawsFrom(this.coins),
       check: (terms) => checkPolicy(this.policy, task, terms),
-      vector: (terms) => this.charged(task, terms, now, charges),
+      contribution: (terms) => this.contribution(task, terms, now),
+      pay: (terms, sums) => this.charged(task, terms, sums, now, charges),
+      noisy: (sums, terms, random) => (task.asked ? sums.slice() : noisy(sums, terms, random)),
     };
   }
 
-  /** The masked vector's content; its charge is for the write that keeps it. */
-  private async charged(task: Task, terms: SessionParameters, now: number, charges: Charge[]): Promise<Uint32Array> {
-    const session = hex(await sessionOf(terms));
+  /** What this device adds: it is kept until it is paid and masked. The first message says nothing about it. */
+  private async contribution(task: Task, terms: SessionParameters, now: number): Promise<Uint32Array> {
     if (task.asked) {
       const weighed = await this.recipes.weighed(task, terms, this.clock.now(now));
-      const { vector, charge } = this.recipes.answered(task, session, weighed, now, this.clock.charged(now));
-      charges.push(charge);
-      return vector;
+      return this.recipes.report(task, await sessionOf(terms), weighed, now);
     }
-    await this.canPay(task, now);
     const key = await sha256(unhex(this.store.record.sampling), utf8(task.campaign));
     const { sums, trouble } = checkedContribution(task.counts!, this.places, key);
     if (trouble) this.log(`answers as if it had no rows: counting them failed (${trouble})`);
-    const vector = noisy(sums, terms, this.random);
+    return sums;
+  }
+
+  /** The masked vector's charge is for the write that keeps it. Nothing refused depends on what was counted. */
+  private async charged(task: Task, terms: SessionParameters, sums: Uint32Array, now: number, charges: Charge[]): Promise<void> {
+    const session = hex(await sessionOf(terms));
+    if (task.asked) {
+      const weighed = await this.recipes.weighed(task, terms, this.clock.now(now));
+      charges.push(this.recipes.charge(task, session, weighed, sums, this.clock.charged(now)));
+      return;
+    }
+    await this.canPay(task, now);
     this.log(`pays ε = ${task.price.toNumber()} for round ${task.round}: its counts go out masked, with noise`);
     charges.push({
       campaign: task.campaign, round: task.round, session, epsilon: task.price.toString(), time: this.clock.charged(now),
       timed: task.counts!.slots !== null,
     });
-    return vector;
   }
 }

@@ -2,7 +2,8 @@ import { chacha20poly1305 } from "@noble/ciphers/chacha";
 import { ascii, type Bytes, compare, join, sha256, uint32 } from "./bytes.js";
 import { agree, type KeyPair } from "./x25519.js";
 
-export const LETTER = 82;
+const NONCE = 12;
+export const LETTER = NONCE + 82;
 const LETTERS_STAGE = 3;
 
 /** HKDF-SHA256 with the session as salt. */
@@ -31,22 +32,28 @@ export const letterAddress = (session: Bytes, sender: number, receiver: number):
   join(session, uint32(sender), uint32(receiver), Uint8Array.of(LETTERS_STAGE));
 
 /** HKDF-Expand to 32 bytes is one block. */
-export async function sealingKey(key: Bytes, address: Bytes): Promise<Bytes> {
+async function expand(key: Bytes, ...info: Bytes[]): Promise<Bytes> {
   const hmac = await crypto.subtle.importKey("raw", key, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
-  return new Uint8Array(await crypto.subtle.sign("HMAC", hmac, join(ascii("hazemap 1 seal"), address, Uint8Array.of(1))));
+  return new Uint8Array(await crypto.subtle.sign("HMAC", hmac, join(...info, Uint8Array.of(1))));
 }
 
-/** WebCrypto has no such cipher. Each key seals one letter, so its nonce is zero. */
-const cipher = async (key: Bytes, address: Bytes) => chacha20poly1305(await sealingKey(key, address), new Uint8Array(12), address);
+export const sealingKey = (key: Bytes, address: Bytes): Promise<Bytes> => expand(key, ascii("hazemap 1 seal"), address);
 
-export const seal = async (key: Bytes, address: Bytes, plain: Bytes): Promise<Bytes> =>
-  new Uint8Array((await cipher(key, address)).encrypt(plain));
+/** WebCrypto has no such cipher. */
+const cipher = async (key: Bytes, address: Bytes, nonce: Bytes) => chacha20poly1305(await sealingKey(key, address), nonce, address);
+
+/** Two letters of one key have one nonce, which comes first, only where they are the same. */
+export async function seal(key: Bytes, address: Bytes, plain: Bytes): Promise<Bytes> {
+  const nonce = (await expand(key, ascii("hazemap 1 nonce"), address, plain)).slice(0, NONCE);
+  return join(nonce, new Uint8Array((await cipher(key, address, nonce)).encrypt(plain)));
+}
 
 /** What a letter says; null for one that was not sealed under this key and address. */
 export async function unseal(key: Bytes, address: Bytes, sealed: Bytes): Promise<Bytes | null> {
-  const opening = await cipher(key, address);
+  if (sealed.length < NONCE) return null;
+  const opening = await cipher(key, address, sealed.slice(0, NONCE));
   try {
-    return new Uint8Array(opening.decrypt(sealed));
+    return new Uint8Array(opening.decrypt(sealed.slice(NONCE)));
   } catch {
     return null;
   }

@@ -37,7 +37,7 @@ async function main(): Promise<void> {
   try {
     if (values.recipes) await acceptPolicy(file.record, readFileSync(values.recipes, "utf8"), values.key ?? "");
     await file.save();
-    const device = await Device.of(file, policy, rows, systemRandom, log, { recipes: { sqlite, given: Date.now() } });
+    const device = await Device.of(file, policy, rows, log, { recipes: { sqlite, given: Date.now() } });
     await new Agent(device, file, new HttpTransport(server), server, values.code ?? "", idle, log, pinned(policy)).run(stop.signal);
     if (!stop.signal.aborted) log("the campaign has ended for this device");
   } finally {

@@ -1,10 +1,11 @@
 import type { AccountClock } from "./account_clock.js";
-import { type Bytes, hex, type RandomBytes, sha256, unhex, utf8 } from "./bytes.js";
+import { ascii, type Bytes, hex, join, sha256, uint32, unhex, utf8 } from "./bytes.js";
 import { newTerms } from "./campaign_terms.js";
 import { type CarriedRound, dapTask, readCarriedRound } from "./carried_round.js";
 import type { Place } from "./cell_counts.js";
 import { checkedContribution } from "./checked_contribution.js";
 import { type DapTask, makeReport, REPORT_RANDOM, timeOf } from "./dap_messages.js";
+import type { Coins } from "./coins.js";
 import type { DeviceStore } from "./device_store.js";
 import { Refused } from "./errors.js";
 import type { HpkeConfig } from "./hpke.js";
@@ -33,7 +34,7 @@ export interface DueReport {
 export class RoundReports {
   constructor(
     private readonly store: DeviceStore, private readonly policy: Policy, private readonly places: readonly Place[],
-    private readonly random: RandomBytes, private readonly log: (line: string) => void, private readonly clock: AccountClock,
+    private readonly coins: Coins, private readonly log: (line: string) => void, private readonly clock: AccountClock,
     private readonly recipes: RecipeSide,
   ) {}
 
@@ -85,7 +86,11 @@ export class RoundReports {
     const { sums, trouble } = checkedContribution(round.task.counts!, this.places, key);
     if (trouble) this.log(`reports as if it had no rows: counting them failed (${trouble})`);
     const bits = Array.from(sums, (sum) => sum === 1);
-    return makeReport(task, keys, bits, Math.floor(now / 1_000), this.random(REPORT_RANDOM));
+    const seconds = Math.floor(now / 1_000);
+    const said = join(...Array.from(sums, uint32));
+    const sealedFor = [task.id, task.configuration, ...keys.map(({ key }) => key), ascii(`${timeOf(task, seconds)}`)];
+    const random = await this.coins(round.digest, "parcel", said, ...sealedFor);
+    return makeReport(task, keys, bits, seconds, random(REPORT_RANDOM));
   }
 
   private keep(work: ServerTask, round: CarriedRound, report: Bytes, now: number): void {

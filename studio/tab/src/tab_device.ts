@@ -138,7 +138,7 @@ export class TabDevice {
   private async answer(address: string, code: string, signal: AbortSignal): Promise<void> {
     const log = this.store.log;
     if (!(await navigator.storage.persist())) log("the browser may delete what is kept here when it needs room");
-    const device = await Device.of(this.store, this.rules, this.known, systemRandom, log, {
+    const device = await Device.of(this.store, this.rules, this.known, log, {
       clock: this.clock, recipes: { sqlite: tabSqlite, given: (this.store.record.given ??= Date.now()), log: this.log },
     });
     const http = new HttpTransport(address);

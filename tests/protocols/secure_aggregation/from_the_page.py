@@ -101,9 +101,18 @@ def agree(session: bytes, private: X25519PrivateKey, public: bytes, purpose: byt
     return derive(session, point, purpose + min(own, public) + max(own, public), length)
 
 
+def letter_nonce(key: bytes, address: bytes, plain: bytes) -> bytes:
+    return expand(key, b"hazemap 1 nonce" + address + plain, 12)
+
+
 def letter_cipher(key: bytes, session: bytes, sender: int, receiver: int) -> tuple[ChaCha20Poly1305, bytes]:
     address = session + u32(sender) + u32(receiver) + b"\x03"
     return ChaCha20Poly1305(expand(key, b"hazemap 1 seal" + address, 32)), address
+
+
+def coins(key: bytes, session: bytes, purpose: str, *bound: bytes) -> "Bytes":
+    about = b"coins " + purpose.encode() + b"\0" + b"".join(sha256(each).digest() for each in bound)
+    return Bytes(counter_mode(sha256(derive(session, key, about, 32)).digest(), 1 << 10))
 
 
 def counter_mode(key: bytes, length: int) -> bytes:
@@ -263,13 +272,14 @@ class PageClient:
             plain = share(self.masking.private_bytes_raw(), self.coefficients["masking"], x)
             plain += share(self.seed, self.coefficients["seed"], x)
             cipher, address = letter_cipher(self.peers[holder].letter_key, self.session, self.position, holder)
-            letters += u32(holder) + cipher.encrypt(bytes(12), plain, address)
+            nonce = letter_nonce(self.peers[holder].letter_key, address, plain)
+            letters += u32(holder) + nonce + cipher.encrypt(nonce, plain, address)
         return self.head(6) + u32(len(self.holders)) + letters
 
     def masked(self, reader: Bytes) -> bytes:
         self.sharers = reader.bitmap()
         shared = self.listed(self.sharers, self.roll) & set(self.peers)
-        letters = reader.counted(82)
+        letters = reader.counted(94)
         dealers = shared if self.mode != MALICIOUS else shared - self.holders
         require(dealers <= set(letters) <= shared, "letters of others, or missing")
         require(len(self.holders & shared) >= self.threshold, "too few holders")
@@ -277,7 +287,7 @@ class PageClient:
         for dealer, letter in letters.items():
             cipher, address = letter_cipher(self.peers[dealer].letter_key, self.session, dealer, self.position)
             try:
-                plain = cipher.decrypt(bytes(12), letter, address)
+                plain = cipher.decrypt(letter[:12], letter[12:], address)
             except InvalidTag:
                 continue
             if is_share(plain[:33]) and is_share(plain[33:]):

@@ -42,6 +42,16 @@ def dice(name: str) -> Callable[[int], bytes]:
     return random
 
 
+class FixedCoins:
+    """Coins that are the same every time, whatever is said; the noise of a client is that of `Session.exact`."""
+
+    def __init__(self, name: str, noise: bytes) -> None:
+        self.name, self.noise = name, noise
+
+    def __call__(self, _session: bytes, purpose: bytes, *_bound: bytes) -> Stream:
+        return Stream.fixed(self.noise if purpose == b"noise" else f"{self.name} {purpose}".encode())
+
+
 @dataclass
 class Session:
     """Everybody who is invited, and the server."""
@@ -73,8 +83,7 @@ class Session:
             "floors": Anything(),
             "contribution": lambda _terms: self.vectors[position],
             "save": lambda state: self.saved.__setitem__(position, state),
-            "random": dice(f"client {position}"),
-            "stream": Stream.fixed(b"noise %d" % position),
+            "coins": FixedCoins(f"client {position}", b"noise %d" % position),
         } | others
         return Client(**arguments)
 

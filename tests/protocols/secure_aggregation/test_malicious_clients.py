@@ -128,7 +128,7 @@ def test_picks_that_no_fair_client_draws_are_refused(picks):
 
 
 def test_letters_to_others_than_its_holders_are_refused():
-    letter = bytes(82)
+    letter = bytes(94)
     for letters in ({}, {0: letter}, dict.fromkeys([0, 1, 2, 4, 5, 6, 7], letter), dict.fromkeys(range(9), letter)):
         here = shape(Mode.SEMI_HONEST)
         here.cheats[LIAR, Stage.SHARES] = lambda _reply, here=here, letters=letters: Sealed(
@@ -258,7 +258,7 @@ def test_wrong_shares_dealt_to_some_are_corrected_and_the_dealer_is_named(mode, 
 def test_letters_that_nobody_can_open_end_the_session_and_name_the_dealer():
     here = shape(Mode.SEMI_HONEST)
     here.cheats[LIAR, Stage.SHARES] = lambda reply: Sealed(
-        here.terms.session, dict.fromkeys(Sealed.decode(reply).letters, bytes(82))
+        here.terms.session, dict.fromkeys(Sealed.decode(reply).letters, bytes(94))
     ).encode()
     ends(here)
 

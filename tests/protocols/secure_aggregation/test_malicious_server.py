@@ -145,8 +145,8 @@ def test_an_invitation_to_another_position_or_roster_is_refused():
 def test_one_client_cannot_be_told_other_terms_than_its_peers(change, caplog):
     """Another modulus, noise or threshold is another session, in which nobody else has signed keys."""
     here = session(7, threshold=4, survivors=5)
-    other = here.client(ME)
     terms = replace(here.terms, **change)
+    other = here.client(ME, contribution=lambda terms: here.vectors[ME][: terms.size])
     other.receive(Invitation(terms, ME, roster.proof(here.roster, ME)).encode())
     here.stage()
     message = Neighbours.decode(here.server.message_for(ME))
@@ -283,7 +283,7 @@ def test_a_peer_whose_key_is_of_low_order_is_refused(mode):
             continue
         sealed = Sealed.decode(here.clients[ME].receive(here.server.message_for(ME)))
         letters = dict.fromkeys(sealed.letters, next(iter(sealed.letters.values())))
-        here.clients[ME]._contribution = None  # whoever calls it, and so charges for it, fails
+        here.clients[ME]._pay = None  # whoever charges for it, fails
         with pytest.raises(Refused, match="low order"):
             here.clients[ME].receive(Inbox(here.terms.session, Bitmap.of(7, range(7)), letters).encode())
 

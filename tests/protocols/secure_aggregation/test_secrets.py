@@ -63,7 +63,7 @@ def test_nothing_secret_is_logged_or_shown_in_whole_sessions_with_cheats(mode, c
         (message := Unmask.decode(reply)), seeds={p: bytes(SHARE) for p in message.seeds}
     ).encode()
     here.cheats[3, Stage.SHARES] = lambda reply: Sealed(
-        here.terms.session, {p: bytes(82) if p < 2 else letter for p, letter in Sealed.decode(reply).letters.items()}
+        here.terms.session, {p: bytes(94) if p < 2 else letter for p, letter in Sealed.decode(reply).letters.items()}
     ).encode()
     here.cheats[4, Stage.UNMASK] = lambda reply: reply[:-1]
     shown = []

@@ -2,6 +2,7 @@
 
 import json
 import re
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from hazemap.errors import CodecError
-from hazemap.protocols.secure_aggregation.messages import MESSAGES, decode
+from hazemap.protocols.secure_aggregation.messages import MESSAGES, Invitation, decode
 from hazemap.protocols.secure_aggregation.modular_packing import unpack
 from hazemap.protocols.secure_aggregation.reed_solomon import join_with_errors
 from hazemap.protocols.secure_aggregation.shamir_sharing import join
@@ -118,10 +119,31 @@ def test_primitives_are_those_of_the_page():
     assert page.derive(session, unhex(own["seed"]), b"self", 16).hex() == own["key"]
     cipher, address = page.letter_cipher(unhex(agreement["letter_key"]), session, letter["sender"], letter["receiver"])
     assert address.hex() == letter["address"]
-    assert cipher.encrypt(bytes(12), unhex(letter["plain"]), address).hex() == letter["sealed"]
+    plain = unhex(letter["plain"])
+    nonce = page.letter_nonce(unhex(agreement["letter_key"]), address, plain)
+    assert (nonce + cipher.encrypt(nonce, plain, address)).hex() == letter["sealed"]
     for masked in found["masks"]:
         words = page.mask(unhex(masked["key"]), 20_000, 16 if masked["words"] == "uint16" else 32)
         assert words[:8] == masked["first"] and words[19_990:] == masked["19990"]
+
+
+def test_coins_and_what_a_first_message_shows_are_those_of_the_page():
+    found = vector("coins")
+    for case in found["draws"]:
+        drawn = page.coins(*map(unhex, (case["key"], case["session"])), case["purpose"], *map(unhex, case["bound"]))
+        for each in case["draws"]:
+            length = len(unhex(each))
+            assert drawn.take(-(-length // 8) * 8)[:length].hex() == each
+    for case in found["first_messages"]:
+        invitation = Invitation.decode(unhex(case["invitation"]))
+        terms, position = invitation.terms, page.u32(invitation.position)
+        said = sha256(page.packed([each % (1 << terms.bits) for each in case["contribution"]], terms.bits)).digest()
+        drawn = page.coins(unhex(case["key"]), terms.session, "keys", position, said)
+        keys = [X25519PrivateKey.from_private_bytes(drawn.take(32)) for _ in range(2)]
+        shown = b"".join(key.public_key().public_bytes_raw() for key in keys)
+        shown += sha256(b"hazemap 1 seed" + terms.session + position + drawn.take(32)).digest()
+        assert unhex(case["reply"])[34:-64] == shown
+    assert len({case["reply"] for case in found["first_messages"]}) == 3
 
 
 def test_shares_are_those_of_the_page_and_join_also_with_liars():

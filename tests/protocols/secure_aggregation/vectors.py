@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from hazemap.protocols.secure_aggregation import shamir_sharing as shamir
 from hazemap.protocols.secure_aggregation.authenticated_encryption import associated, seal
 from hazemap.protocols.secure_aggregation.client import Client
 from hazemap.protocols.secure_aggregation.client_bitmap import Bitmap
+from hazemap.protocols.secure_aggregation.coins import DeviceCoins
 from hazemap.protocols.secure_aggregation.enrolment_proof import (
     CHALLENGE,
     Challenge,
@@ -68,6 +70,20 @@ class Dice:
         blocks = (sha256(f"{turn} {i}".encode()).digest() for i in range(-(-length // 32)))
         self.drawn.append(b"".join(blocks)[:length])
         return self.drawn[-1]
+
+
+class Loaded:
+    """Coins of a client that are the same every time, by what they are for, and remembered."""
+
+    def __init__(self, name: str, noise: bytes) -> None:
+        self.name, self.noise = name, noise
+        self.dice: dict[bytes, Dice] = {}
+
+    def __call__(self, _session: bytes, purpose: bytes, *_bound: bytes) -> object:
+        if purpose == b"noise":
+            return Stream.fixed(self.noise)
+        dice = self.dice[purpose] = Dice(f"{self.name} {purpose.decode()}")
+        return SimpleNamespace(bytes=dice)
 
 
 class Anything:
@@ -203,6 +219,51 @@ def enrolment() -> Json:
     }
 
 
+def coins() -> list[Json]:
+    """What devices draw, by key, session, purpose and all that is bound; and the first words of contributions."""
+    found: list[Json] = []
+    for number, (purpose, bound) in enumerate(
+        (("keys", [b"position", b"said"]), ("noise", [b"said"]), ("noise", [b"other"]), ("report", []), ("row", [b""]))
+    ):
+        key, session = sha256(b"key %d" % (number % 2)).digest(), sha256(b"session").digest()
+        drawn = DeviceCoins(key)(session, purpose.encode(), *bound)
+        found.append(
+            {
+                "key": key.hex(),
+                "session": session.hex(),
+                "purpose": purpose,
+                "bound": [each.hex() for each in bound],
+                "draws": [drawn.bytes(length).hex() for length in (96, 1, 33, 8)],
+            }
+        )
+    return found
+
+
+def first_messages() -> list[Json]:
+    """The keys that a client shows of a contribution: another contribution shows others."""
+    found: list[Json] = []
+    key, identity = sha256(b"a device").digest(), Identity.create(Dice("a first message"))
+    terms = SessionParameters(
+        Mode.MALICIOUS, sha256(b"a task").digest(), bytes(32), 6, 4, 3, 5, 5, 11, DistributedNoise(Fraction(7, 2), 4),
+        roster.root([identity.public] * 6), bytes(32),
+    )  # fmt: skip
+    invitation = Invitation(terms, 2, roster.proof([identity.public] * 6, 2)).encode()
+    for sums in ([0, 0, 0, 0, 0], [0, 1, 0, 0, 3], [-1, 0, 0, 0, 2]):
+        exact = np.array(sums, dtype=np.int64)
+        client = Client(identity, Anything(), lambda _terms, exact=exact: exact, coins=DeviceCoins(key))
+        reply = client.receive(invitation)
+        found.append(
+            {
+                "key": key.hex(),
+                "identity_private": identity.to_bytes().hex(),
+                "invitation": invitation.hex(),
+                "contribution": sums,
+                "reply": reply.hex(),
+            }
+        )
+    return found
+
+
 def graphs() -> Json:
     """The ring of some members, and of few."""
     members = [0, 2, 3, 5, 6, 7, 11, 12, 19, 23]
@@ -221,20 +282,20 @@ class Person:
     identity: Identity
     contribution: list[int]
     size: int
-    dice: Dice = field(init=False)
+    coins: Loaded = field(init=False)
 
     def __post_init__(self) -> None:
-        self.dice = Dice(f"client {self.position}")
+        self.coins = Loaded(f"client {self.position}", b"noise %d" % self.position)
 
     def client(self) -> Client:
         """It answers as this vector says."""
         exact = np.array(self.contribution, dtype=np.int64)
-        stream = Stream.fixed(b"noise %d" % self.position)
-        return Client(self.identity, Anything(), lambda _terms: exact, random=self.dice, stream=stream)
+        return Client(self.identity, Anything(), lambda _terms: exact, coins=self.coins)
 
     def secrets(self, terms: SessionParameters) -> Json:
         """All that another implementation needs, to say the same."""
-        sealing, masking, seed, *rest = self.dice.drawn
+        drawn = self.coins.dice[b"keys"].drawn[0]
+        sealing, masking, seed = drawn[:32], drawn[32:64], drawn[64:]
         noise = terms.noise.share(Stream.fixed(b"noise %d" % self.position), terms.size)
         return {
             "position": self.position,
@@ -242,7 +303,11 @@ class Person:
             "sealing_private": sealing.hex(),
             "masking_private": masking.hex(),
             "self_mask_seed": seed.hex(),
-            "coefficients": dict(zip(("masking", "seed"), polynomials(rest[-1], terms.threshold), strict=True)),
+            "coefficients": dict(
+                zip(
+                    ("masking", "seed"), polynomials(self.coins.dice[b"shares"].drawn[-1], terms.threshold), strict=True
+                )
+            ),
             "contribution": self.contribution,
             "noise": noise.tolist(),
         }
@@ -349,6 +414,7 @@ def everything() -> dict[str, object]:
         "sharing": sharing(),
         "packing": packing(),
         "rosters": rosters(),
+        "coins": {"draws": coins(), "first_messages": first_messages()},
         "enrolment": enrolment(),
         "graphs": graphs(),
         "session-semi-honest": semi_honest,

@@ -1,8 +1,9 @@
 """Letters that the server carries and cannot read: ChaCha20-Poly1305 (RFC 8439) from one client to another.
 
 A letter's key is derived from what the two clients agreed on *and* from the letter's address (session, sender,
-receiver, stage), so the two directions have different keys, and a key seals one letter: that a client answers a
-stage once is what keeps it so. The nonce may therefore be fixed, and is zero.
+receiver, stage), so the two directions have different keys. A client answers a stage once; but one whose store was
+put back from a copy may be asked again, otherwise, and seal another letter under the same key. So the nonce follows
+from what is said (Rogaway and Shrimpton 2006): two letters have the same nonce only where they are the same letter.
 """
 
 from struct import pack
@@ -15,7 +16,9 @@ from hazemap.protocols.secure_aggregation.key_agreement import SESSION, expand
 
 KEY = 32
 TAG = 16
-_NONCE = bytes(12)
+NONCE = 12
+MORE = NONCE + TAG
+"""Bytes by which a letter is longer than what it says."""
 
 
 def associated(session: bytes, sender: int, receiver: int, stage: int) -> bytes:
@@ -32,23 +35,23 @@ def associated(session: bytes, sender: int, receiver: int, stage: int) -> bytes:
 
 
 def seal(key: bytes, associated: bytes, plain: bytes) -> bytes:
-    """The letter, 16 bytes longer, that opens with the same key and the same address only.
-
-    Never seal two letters under one key and one address: that would reveal their difference.
+    """The letter, nonce ‖ ciphertext ‖ tag, that opens with the same key and the same address only.
 
     >>> address = associated(bytes(32), 1, 2, 3)
     >>> unseal(bytes(32), address, seal(bytes(32), address, b"hello"))
     b'hello'
     """
-    return _cipher(key, associated).encrypt(_NONCE, plain, associated)
+    cipher = _cipher(key, associated)
+    nonce = expand(key, b"hazemap 1 nonce" + associated + plain, NONCE)
+    return nonce + cipher.encrypt(nonce, plain, associated)
 
 
 def unseal(key: bytes, associated: bytes, sealed: bytes) -> bytes:
     """What was sealed; Refused if the letter was made under another key or address, or changed on its way."""
     cipher = _cipher(key, associated)
     try:
-        return cipher.decrypt(_NONCE, sealed, associated)
-    except InvalidTag:
+        return cipher.decrypt(sealed[:NONCE], sealed[NONCE:], associated)
+    except (InvalidTag, ValueError):
         raise Refused(
             "a sealed letter does not verify: it was changed, or is from or to another, session or stage"
         ) from None

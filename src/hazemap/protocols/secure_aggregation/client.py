@@ -1,7 +1,7 @@
 """A person's side of a secure sum: it answers each stage once, and refuses a server that asks for anything else."""
 
 import logging
-import os
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.errors import CodecError, InputError, Refused
-from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation import merkle_roster as roster
 from hazemap.protocols.secure_aggregation.authenticated_encryption import associated, seal, unseal
 from hazemap.protocols.secure_aggregation.client_bitmap import Bitmap
 from hazemap.protocols.secure_aggregation.client_checkpoint import DEALS, HOLDS, SHARED, ClientState, KnownPeer
+from hazemap.protocols.secure_aggregation.coins import Coins, DeviceCoins
 from hazemap.protocols.secure_aggregation.key_agreement import (
     KeyPair,
     letter_key,
@@ -43,7 +43,7 @@ from hazemap.protocols.secure_aggregation.messages import (
     decode,
 )
 from hazemap.protocols.secure_aggregation.minimum_parameters import Judge
-from hazemap.protocols.secure_aggregation.modular_packing import pack, reduced
+from hazemap.protocols.secure_aggregation.modular_packing import lifted, pack, reduced, unpack
 from hazemap.protocols.secure_aggregation.neighbour_graph import (
     check_distinct,
     check_listed,
@@ -66,6 +66,13 @@ LOG = logging.getLogger("hazemap.protocols.secure_aggregation")
 Contribution = Callable[[SessionParameters], NDArray[np.int64]]
 """The exact sums of this person for these terms, int64[size]; raises Refused to stay out."""
 
+Payment = Callable[[SessionParameters, NDArray[np.int64]], None]
+"""Charges for a vector of these sums; raises Refused to stay out."""
+
+
+def _free(terms: SessionParameters, exact: NDArray[np.int64]) -> None:
+    """Nobody keeps an account."""
+
 
 class Client:
     """Answers the messages of one session (Bonawitz et al. 2017, with the neighbours of Bell et al. 2020).
@@ -81,11 +88,14 @@ class Client:
       holders are left to give it away. In malicious mode it reveals a share of a seed only for a peer that signed that
       it masked among the same clients, this one among them. So a vector that is opened was masked with t of its
       holders, each corrupt or with a key that nobody learns: it is opened in a sum with them, or not at all.
-    * Keys and seeds are fresh, bound to the session, and forgotten once they were used.
+    * Keys, seeds, shares and noise follow from `coins`, the session and the contribution. A client whose state was put
+      back from a copy sends the same bytes again, or keys and noise that have nothing to do with those of before.
 
-    A refused message changes nothing: the stage stays open, and the reason is logged. `contribution` is called at
-    MASKED, after everything else was checked, once, or again if the process died before `save` returned: a charge in
-    it must be by session. `seen` says whether another client object has answered a session before.
+    A refused message changes nothing: the stage stays open, and the reason is logged. `contribution` is called at KEYS,
+    after everything else was checked, and kept: the seed that is committed to there follows from it, so the first
+    message commits to it and hides it. `pay` is called at MASKED, after everything else was checked, once, or again if
+    the process died before `save` returned: a charge in it must be by session. `seen` says whether another client
+    object has answered a session before.
 
     `receive` costs 30 ms of CPU in all stages together with 100 neighbours, and 50 ms in malicious mode, where they are
     some 200; most of it goes to their signatures.
@@ -97,16 +107,16 @@ class Client:
         floors: Judge,
         contribution: Contribution,
         save: Callable[[bytes], None] | None = None,
-        random: Callable[[int], bytes] = os.urandom,
-        stream: Stream | None = None,
+        coins: Coins | None = None,
+        pay: Payment = _free,
         seen: Callable[[bytes], bool] | None = None,
     ) -> None:
         self._identity = identity
         self._floors = floors
         self._contribution = contribution
         self._save = save
-        self._random = random
-        self._stream = stream
+        self._coins = coins or DeviceCoins.from_os()
+        self._pay = pay
         self._seen = seen
         self._memory: ClientState | None = None
 
@@ -118,15 +128,15 @@ class Client:
         floors: Judge,
         contribution: Contribution,
         save: Callable[[bytes], None] | None = None,
-        random: Callable[[int], bytes] = os.urandom,
-        stream: Stream | None = None,
+        coins: Coins | None = None,
+        pay: Payment = _free,
     ) -> "Client":
         """The client whose state was saved, after a crash; send its `reply` again, in case it was not sent.
 
         CodecError for bytes that `save` was never given, InputError for those of another identity. Of two clients
         resumed from one state only one may go on.
         """
-        client = cls(identity, floors, contribution, save, random, stream)
+        client = cls(identity, floors, contribution, save, coins, pay)
         client._memory = ClientState.from_bytes(state)
         if client._memory.identity != identity.public:
             raise InputError("this is the state of another identity's client")
@@ -158,7 +168,7 @@ class Client:
         if self._memory is not None and asked == self._memory.asked:
             return self._memory.reply
         try:
-            memory, reply = self._answer(decode(message))
+            memory, reply = self._answer(decode(message), asked)
         except (Refused, CodecError) as error:
             where = f"in session {self.session.hex()[:16]}" if self.session else "before any session"
             LOG.warning("a client %s refuses a message: %s", where, error)
@@ -170,7 +180,7 @@ class Client:
         LOG.debug("a client in session %s answers %s", memory.terms.session.hex()[:16], memory.stage.name)
         return memory.reply
 
-    def _answer(self, message: Message) -> tuple[ClientState, InSession]:
+    def _answer(self, message: Message, asked: bytes) -> tuple[ClientState, InSession]:
         """What to remember and what to say, if it is this message's turn."""
         memory = self._memory
         if isinstance(message, Invitation) and memory is None:
@@ -185,9 +195,9 @@ class Client:
             raise Refused(f"{message.stage.name} is asked before {due.name}")
         match message:
             case Roll():
-                return self._picks(memory, message)
+                return self._picks(memory, message, asked)
             case Neighbours():
-                return self._shares(memory, message)
+                return self._shares(memory, message, asked)
             case Inbox():
                 return self._masked(memory, message)
             case Survivors():
@@ -204,23 +214,32 @@ class Client:
         session = terms.session
         if self._seen is not None and self._seen(session):
             raise Refused("this session was answered before: it is not answered twice")
-        sealing, masking, seed = KeyPair.create(self._random), KeyPair.create(self._random), self._random(32)
+        packed = pack(reduced(_checked(self._contribution(terms), terms), terms.bits), terms.bits)
+        said = sha256(packed).digest()
+        first, second, seed = self._secrets(terms, position, said)
+        sealing, masking = KeyPair.from_bytes(first), KeyPair.from_bytes(second)
         promise = seed_commitment(session, position, seed)
         statement = keys_statement(session, position, sealing.public, masking.public, promise)
         keys = PublicKeys(sealing.public, masking.public, promise, self._identity.sign(statement))
         memory = ClientState(
-            Stage.KEYS, terms, position, public, b"", b"", sealing.to_bytes(), masking.to_bytes(), seed
+            Stage.KEYS, terms, position, public, b"", b"", first, second, seed, said, zlib.compress(packed, 1)
         )
         return memory, Keys(session, keys)
 
-    def _picks(self, memory: ClientState, message: Roll) -> tuple[ClientState, Picks]:
+    def _secrets(self, terms: SessionParameters, position: int, said: bytes) -> tuple[bytes, bytes, bytes]:
+        """The private keys and the seed of a contribution with this digest: 32 bytes each."""
+        drawn = self._coins(terms.session, b"keys", position.to_bytes(4, "big"), said).bytes(96)
+        return drawn[:32], drawn[32:64], drawn[64:]
+
+    def _picks(self, memory: ClientState, message: Roll, asked: bytes) -> tuple[ClientState, Picks]:
         terms = memory.terms
         check_listed(message.roll, terms, memory.position, "have sent keys")
         members = message.roll.positions()
-        picks = tuple(drawn_neighbours(self._random, members, memory.position, terms.degree).tolist())
+        coins = self._coins(terms.session, b"picks", asked, memory.said)
+        picks = tuple(drawn_neighbours(coins.bytes, members, memory.position, terms.degree).tolist())
         return replace(memory, roll=message.roll.bits, picks=picks), Picks(terms.session, picks)
 
-    def _shares(self, memory: ClientState, message: Neighbours) -> tuple[ClientState, Sealed]:
+    def _shares(self, memory: ClientState, message: Neighbours, asked: bytes) -> tuple[ClientState, Sealed]:
         terms, own, session = memory.terms, memory.position, memory.terms.session
         check_listed(message.roll, terms, own, "have sent keys")
         if terms.mode is Mode.MALICIOUS and message.roll.bits != memory.roll:
@@ -235,7 +254,8 @@ class Client:
             letter = letter_key(sealing, peer.keys.sealing, session)
             acquaintances.append(KnownPeer(peer.position, roles, peer.identity, letter, peer.keys.masking))
         points = [holder + 1 for holder in holders]
-        shares = split_all([memory.masking, memory.seed], terms.threshold, points, self._random)
+        coins = self._coins(session, b"shares", asked, memory.said)
+        shares = split_all([memory.masking, memory.seed], terms.threshold, points, coins.bytes)
         both = dict(zip(holders, map(b"".join, zip(*shares, strict=True)), strict=True))
         letters = {
             peer.position: seal(peer.letter, associated(session, own, peer.position, Stage.SHARES), both[peer.position])
@@ -255,8 +275,12 @@ class Client:
                 shares[peer.position] = both
         private = KeyPair.from_bytes(memory.masking)
         masks = {p.position: pair_mask(private, p.masking, session) for p in peers if p.roles & SHARED}
-        exact = _checked(self._contribution(terms), terms)
-        vector = reduced(exact + terms.noise.share(self._stream or Stream.from_os(), terms.size), terms.bits)
+        if self._secrets(terms, own, memory.said)[1:] != (memory.masking, memory.seed):
+            raise Refused("this device has not the contribution that its first message committed to: it leaves")
+        exact = lifted(unpack(zlib.decompress(memory.contribution), terms.size, terms.bits), terms.bits)
+        self._pay(terms, exact)
+        noise = terms.noise.share(self._coins(session, b"noise", memory.said), terms.size)
+        vector = reduced(exact + noise, terms.bits)
         add_mask(vector, self_mask(memory.seed, session))
         for position, key in masks.items():
             (add_mask if own < position else subtract_mask)(vector, key)

@@ -20,7 +20,7 @@ from hazemap.protocols.tls_encoding import (
     opaque,
 )
 
-_VERSION = 1
+_VERSION = 2
 _KEY = 32
 _GONE = bytes(_KEY)
 _SECRETS = 2 * SHARE
@@ -81,6 +81,10 @@ class ClientState(Structure):
     """own X25519 key for masks, until MASKED is answered"""
     seed: Secret = field(default=b"", repr=False)
     """of the self mask, until MASKED is answered"""
+    said: Hash = field(default=_GONE, repr=False)
+    """SHA-256 of the contribution as it is packed, until MASKED is answered"""
+    contribution: Text = field(default=b"", repr=False)
+    """packed modulo 2^b, and compressed, until MASKED is answered"""
     roll: Text = b""
     """bits of who sent keys"""
     picks: Numbers = ()
@@ -111,10 +115,13 @@ class ClientState(Structure):
         return replace(self, acquaintances=b"".join(_RECORD.pack(*neighbour) for neighbour in neighbours))
 
     def holding(self, shares: dict[int, bytes]) -> "ClientState":
-        """The same with these shares, two of each dealer; own keys, seed and the keys of letters are forgotten."""
+        """The same with these shares, two of each dealer; own keys, seed, contribution and the keys of letters are
+        forgotten.
+        """
         neighbours = [neighbour._replace(letter=_GONE, masking=_GONE) for neighbour in self.known()]
         dealt = TlsWriter().numbered(shares, _SECRETS).done()
-        return replace(self.acquainted(neighbours), shares=dealt, sealing=b"", masking=b"", seed=b"")
+        forgotten = replace(self, sealing=b"", masking=b"", seed=b"", said=_GONE, contribution=b"")
+        return replace(forgotten.acquainted(neighbours), shares=dealt)
 
     def write(self, writer: TlsWriter) -> TlsWriter:
         """Everything, secrets included: to be kept where the device's rows are kept."""

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from hazemap.errors import Refused
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation.client import Client, Contribution
+from hazemap.protocols.secure_aggregation.coins import DeviceCoins
 from hazemap.protocols.secure_aggregation.messages import Stage
 from hazemap.protocols.secure_aggregation.minimum_parameters import Judge, MinimumParameters
 from hazemap.protocols.secure_aggregation.server import Server
@@ -28,7 +29,7 @@ def secure_sum(
     """The sum of the contributions, and noise, of everybody who stays long enough; NotOpened if too few do.
 
     `contributions[i]` is the vector of client i, int64[size]; `drops[i]` the stage that it does not answer any more.
-    All clients draw their noise from `stream`, a fresh one unless given.
+    The coins of all clients come from `stream`, a fresh one unless given.
 
     >>> from fractions import Fraction
     >>> from hazemap.privacy.distributed_noise import DistributedNoise
@@ -47,7 +48,12 @@ def secure_sum(
     stream = stream or Stream.from_os()
     server = Server(terms, [identity.public for identity in identities], seed)
     clients = [
-        Client(identity, floors or MinimumParameters(), _contribution(contributions, position), stream=stream)
+        Client(
+            identity,
+            floors or MinimumParameters(),
+            _contribution(contributions, position),
+            coins=DeviceCoins(stream.bytes(32)),
+        )
         for position, identity in enumerate(identities)
     ]
     while server.result is None:

@@ -63,7 +63,7 @@ class Stage(IntEnum):
 
 
 VERSION = 1
-LETTER = 2 * shamir.SHARE + sealing.TAG
+LETTER = 2 * shamir.SHARE + sealing.MORE
 """Bytes of a sealed letter: the shares of two secrets."""
 
 _PRIME = 2**255 - 19  # a public key is a number below this, or it is another key in disguise (RFC 7748, section 5)

@@ -1,5 +1,5 @@
 import type { Sqlite3Static } from "@sqlite.org/sqlite-wasm";
-import type { RandomBytes } from "../bytes.js";
+import { type Bytes, joined, type RandomBytes, uint32 } from "../bytes.js";
 import type { Place } from "../cell_counts.js";
 import { Refused } from "../errors.js";
 import type { Cell } from "./features.js";
@@ -51,17 +51,21 @@ export function admitted(sqlite: Sqlite3Static, recipe: Recipe, policy: ShippedP
 /**
  * What a device says, randomised, 1s and 0s: the bin of one matching row drawn uniformly, or of none, whatever goes wrong.
  * From here on there is an answer, for silence would tell. The query runs for who is not in the recipe's cohort, too.
+ * `coins` follow from the bins of all matching rows.
  */
-export function answered(
-  sqlite: Sqlite3Static, { recipe, law }: AskedRecipe, query: AdmittedQuery, policy: ShippedPolicy, source: EventSource, random: RandomBytes,
-): Uint32Array {
-  return report(law, random, reportedBin(sqlite, recipe, query, policy, source, random), recipe.size);
+export async function answered(
+  sqlite: Sqlite3Static, { recipe, law }: AskedRecipe, query: AdmittedQuery, policy: ShippedPolicy, source: EventSource,
+  coins: (own: Bytes) => Promise<RandomBytes>,
+): Promise<Uint32Array> {
+  const own = matching(sqlite, recipe, query, policy, source);
+  const random = await coins(joined(own.map(uint32)));
+  return report(law, random, drawnBin(recipe, own, random), recipe.size);
 }
 
-export function reportedBin(
-  sqlite: Sqlite3Static, recipe: Recipe, query: AdmittedQuery, policy: ShippedPolicy, source: EventSource, random: RandomBytes,
-): number {
-  let found: number[] = [];
+/** The bins of the rows that match; none where anything goes wrong. */
+export function matching(
+  sqlite: Sqlite3Static, recipe: Recipe, query: AdmittedQuery, policy: ShippedPolicy, source: EventSource,
+): number[] {
   try {
     const [sandbox, analysis] = sandboxOf(sqlite, recipe, policy);
     const bins = matchingBins(recipe, sandbox.run(query, source).rows);
@@ -73,10 +77,13 @@ export function reportedBin(
       const value = latest(analysis.cohortFields.get(name)!);
       return typeof value === "string" && values.includes(value);
     });
-    found = inCohort ? bins : [];
+    return inCohort ? bins : [];
   } catch {
-    found = []; // whatever it is, it may hold what an event says
+    return []; // whatever it is, it may hold what an event says
   }
-  if (found.length) return found[uniform(random, found.length)]!;
+}
+
+export function drawnBin(recipe: Recipe, own: readonly number[], random: RandomBytes): number {
+  if (own.length) return own[uniform(random, own.length)]!;
   return recipe.noneBin ? recipe.bins : uniform(random, recipe.bins);
 }

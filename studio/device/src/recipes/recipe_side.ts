@@ -1,6 +1,7 @@
 import type { Sqlite3Static } from "@sqlite.org/sqlite-wasm";
-import { hex, type RandomBytes } from "../bytes.js";
+import { type Bytes, hex } from "../bytes.js";
 import type { Place } from "../cell_counts.js";
+import type { Coins } from "../coins.js";
 import type { Charge, DeviceRecord } from "../device_store.js";
 import { InputError, Refused } from "../errors.js";
 import type { Policy } from "../policy.js";
@@ -52,7 +53,7 @@ export class RecipeSide {
 
   constructor(
     private readonly record: DeviceRecord, private readonly own: Policy, private readonly places: readonly Place[],
-    private readonly random: RandomBytes, private readonly tell: (line: string) => void, private readonly parts: RecipeParts | null,
+    private readonly coins: Coins, private readonly tell: (line: string) => void, private readonly parts: RecipeParts | null,
   ) {
     this.log = parts?.log ?? new RecipeLog();
   }
@@ -103,17 +104,21 @@ export class RecipeSide {
     return { policy, query, sqlite, asked };
   }
 
-  /** The report to a recipe that was weighed, and its charge: both are for the write that keeps them. */
-  answered(task: Task, session: string, { policy, query, sqlite, asked }: Weighed, now: number, paidAt: number): { vector: Uint32Array; charge: Charge } {
-    const { recipe } = task.asked!;
+  /** The report to a recipe that was weighed: it is kept until it is paid. Its coins follow from the session and the rows. */
+  report(task: Task, session: Bytes, { policy, query, sqlite }: Weighed, now: number): Promise<Uint32Array> {
     const source = placesAsEvents(this.places, this.parts!.given, policy, now);
-    const vector = answered(sqlite, task.asked!, query, policy, source, this.random);
+    return answered(sqlite, task.asked!, query, policy, source, (own) => this.coins(session, "report", own));
+  }
+
+  /** The charge of a report: it is for the write that keeps the masked vector. */
+  charge(task: Task, session: string, { asked }: Weighed, vector: Uint32Array, paidAt: number): Charge {
+    const { recipe } = task.asked!;
     this.tell(
       `pays ε = ${recipe.epsilon.toNumber()} and δ = ${recipe.delta.toNumber()} for the recipe ${recipe.id} (ε₀ = ${recipe.local.toNumber()}): its query ` +
       `reads ${asked.fields.join(", ")}; what it says was randomised here, and is ${bitsOf(vector)}`,
     );
     const about = { analysis: recipe.analysis, fields: asked.fields, delta: recipe.delta.toString(), local: recipe.local.toString(), digest: recipe.digest };
-    return { vector, charge: { campaign: task.campaign, round: task.round, session, epsilon: recipe.epsilon.toString(), time: paidAt, recipe: about } };
+    return { campaign: task.campaign, round: task.round, session, epsilon: recipe.epsilon.toString(), time: paidAt, recipe: about };
   }
 }
 

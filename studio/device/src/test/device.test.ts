@@ -28,7 +28,7 @@ test("a device keeps its answer in its file before it gives it, and gives the sa
   const said: string[] = [];
   const file = DeviceFile.open(name, systemRandom);
   const identity = await Identity.of(unhex(file.record.identity));
-  const device = await Device.of(file, POLICY, [], systemRandom, (line) => said.push(line));
+  const device = await Device.of(file, POLICY, [], (line) => said.push(line));
   const work = await invited(identity, TEXT, 1);
   const { reply, refusal } = await device.answer(work, NOW);
   assert.equal(refusal, null);
@@ -39,7 +39,7 @@ test("a device keeps its answer in its file before it gives it, and gives the sa
   assert.throws(() => DeviceFile.open(name, systemRandom), InputError, "one process at a time");
   file.close();
   const again = DeviceFile.open(name, systemRandom);
-  const resumed = await Device.of(again, POLICY, [], systemRandom, () => undefined);
+  const resumed = await Device.of(again, POLICY, [], () => undefined);
   assert.deepEqual((await resumed.answer(work, NOW)).reply, reply);
   again.close();
 });
@@ -61,7 +61,7 @@ test("a device gives no answer that could not be kept, and says what it has read
   const store = new FullStore();
   const identity = await Identity.of(unhex(store.record.identity));
   const said: string[] = [];
-  const device = await Device.of(store, POLICY, [], systemRandom, (line) => said.push(line));
+  const device = await Device.of(store, POLICY, [], (line) => said.push(line));
   const work = await invited(identity, TEXT, 1);
   await assert.rejects(device.answer(work, NOW), InputError);
   store.full = false;
@@ -72,7 +72,7 @@ test("a device gives no answer that could not be kept, and says what it has read
 test("a device refuses another purpose, a late message, a task that is not the terms', and a session that it left", async () => {
   const file = DeviceFile.open(path(folder(), "device.json"), systemRandom);
   const identity = await Identity.of(unhex(file.record.identity));
-  const device = await Device.of(file, POLICY, [], systemRandom, () => undefined);
+  const device = await Device.of(file, POLICY, [], () => undefined);
   const work = await invited(identity, TEXT, 1);
   assert.match((await device.answer({ ...work, until: NOW - 121_000 }, NOW)).refusal!, /over/);
   assert.match((await device.answer(work, NOW)).refusal!, /does not come back/);
@@ -96,7 +96,7 @@ test("a device refuses another purpose, a late message, a task that is not the t
 test("what is asked of a device at once is done one after the other", async () => {
   const file = DeviceFile.open(path(folder(), "device.json"), systemRandom);
   const identity = await Identity.of(unhex(file.record.identity));
-  const device = await Device.of(file, POLICY, [], systemRandom, () => undefined);
+  const device = await Device.of(file, POLICY, [], () => undefined);
   const [work, left] = [await invited(identity, TEXT, 1), await invited(identity, TEXT, 2)];
   const [once, twice] = await Promise.all([device.answer(work, NOW), device.answer(work, NOW)]);
   assert.ok(once.reply);
@@ -110,7 +110,7 @@ test("a device keeps no more sessions open than it has room for, and begins othe
   const store = new FullStore();
   store.full = false;
   const identity = await Identity.of(unhex(store.record.identity));
-  const device = await Device.of(store, POLICY, [], systemRandom, () => undefined);
+  const device = await Device.of(store, POLICY, [], () => undefined);
   for (let nonce = 0; nonce < 64; nonce++) assert.ok((await device.answer(await invited(identity, TEXT, nonce), NOW)).reply);
   assert.match((await device.answer(await invited(identity, TEXT, 64), NOW)).refusal!, /as many sessions open/);
   await device.sweep(NOW + 8 * 86_400_000);
@@ -130,7 +130,7 @@ test("only the device's file and the program need Node: all else is for any plat
 test("a device that has nothing left refuses, and a charge of the future counts", async () => {
   const file = DeviceFile.open(path(folder(), "device.json"), systemRandom);
   const identity = await Identity.of(unhex(file.record.identity));
-  const device = await Device.of(file, POLICY, [], systemRandom, () => undefined);
+  const device = await Device.of(file, POLICY, [], () => undefined);
   file.record.charges.push({ campaign: "other", round: 1, session: "", epsilon: "2", time: NOW + 1e12 });
   assert.match((await device.answer(await invited(identity, TEXT, 1), NOW)).refusal!, /nothing left/);
   file.close();
@@ -160,4 +160,24 @@ test("policies, rows and addresses are read, and others refused", () => {
   assert.equal(originOf("HTTPS://Maps.Example:443/under/a/path"), "https://maps.example");
   assert.equal(checkedAddress("http://127.0.0.1:8470/"), "http://127.0.0.1:8470");
   for (const address of ["http://maps.example", "maps.example", "https://a b", "ftp://x"]) assert.throws(() => checkedAddress(address), InputError);
+});
+
+test("a record that is put back from a copy says the same again, and with other places nothing that has to do with it", async () => {
+  class Copied extends DeviceStore {
+    constructor(record: ReturnType<typeof createdRecord>) {
+      super(record);
+    }
+
+    override async save(): Promise<void> {}
+  }
+  const record = createdRecord(systemRandom);
+  const work = await invited(await Identity.of(unhex(record.identity)), TEXT, 1);
+  const said = async (places: { lon: number; lat: number }[]): Promise<Bytes> => {
+    const device = await Device.of(new Copied(structuredClone(record)), POLICY, places, () => undefined);
+    return (await device.answer(work, NOW)).reply!;
+  };
+  const here = [{ lon: 13.4, lat: 52.5 }];
+  const first = await said(here);
+  assert.deepEqual(await said(here), first);
+  assert.notDeepEqual(first.slice(34, 130), (await said([])).slice(34, 130), "other keys and another commitment");
 });

@@ -15,7 +15,7 @@ import { QuerySandbox } from "../recipes/query_sandbox.js";
 import { logarithm, readRandomiser, report, uniform } from "../recipes/randomiser.js";
 import { matchingBins } from "../recipes/recipe.js";
 import { checkAsked, checkCampaign } from "../recipes/recipe_account.js";
-import { admitted, placesAsEvents, reportedBin } from "../recipes/recipe_answers.js";
+import { admitted, drawnBin, matching, placesAsEvents } from "../recipes/recipe_answers.js";
 import { NOTHING, RecipeLog } from "../recipes/recipe_log.js";
 import { acceptPolicy, RecipeSide } from "../recipes/recipe_side.js";
 import { allowed, readSignedPolicy } from "../recipes/shipped_policy.js";
@@ -139,7 +139,7 @@ test("whoever has no events, or is not in the cohort, reports what the recipe sa
   if (!task("squares")) return; // other cases have other names
   const none = async (about: string, own = places): Promise<number> => {
     const { recipe } = (await readTask(task(about))).asked!;
-    return reportedBin(sqlite, recipe, admitted(sqlite, recipe, policy), policy, placesAsEvents(own, NOW, policy, NOW), systemRandom) - recipe.bins;
+    return drawnBin(recipe, matching(sqlite, recipe, admitted(sqlite, recipe, policy), policy, placesAsEvents(own, NOW, policy, NOW)), systemRandom) - recipe.bins;
   };
   assert.equal(await none("squares", []), 0);
   assert.equal(await none("a cohort"), 0);
@@ -228,7 +228,7 @@ test("a device answers a recipe under a policy, by the public log and within its
     await prepare(store.record);
     const log = new RecipeLog();
     const parts = { recipes: { sqlite: async () => sqlite, given: NOW, log } };
-    const device = await Device.of(store, DEFAULT_POLICY, places, systemRandom, (line) => said.push(line), parts);
+    const device = await Device.of(store, DEFAULT_POLICY, places, (line) => said.push(line), parts);
     const work = await invited(await Identity.of(unhex(store.record.identity)), text, 1);
     const logged = (await device.logged(work))!;
     if (known) await log.read(async () => ({ status: 200, wait: null, kind: "", content }), logged.task, device.recipes.seen);

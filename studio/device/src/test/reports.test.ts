@@ -95,16 +95,16 @@ test("announcements become the tasks and the reports of the vectors, byte by byt
 test("a device charges and keeps its report before it gives it, and gives the same again for nothing", async () => {
   const said: string[] = [];
   const store = new Memory();
-  const device = await Device.of(store, POLICY, reports[2].rows, systemRandom, (line) => said.push(line));
+  const device = await Device.of(store, POLICY, reports[2].rows, (line) => said.push(line));
   const now = 1_000 * reports[2].seconds;
   store.failing = true;
   for (const keys of [known(2), never]) await assert.rejects(device.report(announced(2), now, keys), /disk is full/, "nothing is given that is not kept");
   const fresh = new Memory();
-  const again = await Device.of(fresh, POLICY, reports[2].rows, systemRandom, (line) => said.push(line));
+  const again = await Device.of(fresh, POLICY, reports[2].rows, (line) => said.push(line));
   const first = (await again.report(announced(2), now, known(2))) as DueReport;
   assert.equal(fresh.writes, 1);
   assert.deepEqual(fresh.record.charges.map(({ epsilon, session }) => [epsilon, session]), [["3", announced(2).session]]);
-  const copy = await Device.of(new Memory(JSON.parse(JSON.stringify(fresh.record))), POLICY, [], systemRandom, () => undefined);
+  const copy = await Device.of(new Memory(JSON.parse(JSON.stringify(fresh.record))), POLICY, [], () => undefined);
   const second = (await copy.report(announced(2), now, never)) as DueReport;
   assert.deepEqual(second.report, first.report);
   assert.equal(again.ended("homes é 2"), false, "its report is not there yet");
@@ -119,7 +119,7 @@ test("a device charges and keeps its report before it gives it, and gives the sa
 
 test("a report is for the announcement that it was made for, and a round that was refused stays so", async () => {
   const store = new Memory();
-  const device = await Device.of(store, POLICY, [], systemRandom, () => undefined);
+  const device = await Device.of(store, POLICY, [], () => undefined);
   const now = 1_000 * reports[0].seconds;
   await device.report(announced(0), now, known(0));
   const other = changed(0, "https://one.example/", "https://two.example:8443/dapp/");
@@ -131,7 +131,7 @@ test("a report is for the announcement that it was made for, and a round that wa
 
 test("reports for which nobody came back are forgotten, and other bytes of a message are none", async () => {
   const store = new Memory();
-  const device = await Device.of(store, POLICY, [], systemRandom, () => undefined);
+  const device = await Device.of(store, POLICY, [], () => undefined);
   const now = 1_000 * reports[0].seconds;
   await device.report(announced(0), now, known(0));
   await device.sweep(now + 86_400_000);
@@ -144,7 +144,7 @@ test("what a device does not report to is refused in words, before a key is aske
   const now = 1_000 * reports[0].seconds;
   const judged = async (text: string, policy: Policy = POLICY, later = 0): Promise<string> => {
     const store = new Memory();
-    const device = await Device.of(store, policy, reports[0].rows, systemRandom, () => undefined);
+    const device = await Device.of(store, policy, reports[0].rows, () => undefined);
     const found = await device.report(announced(0, text), now + later, never);
     assert.equal(typeof found, "string", text.slice(0, 200));
     assert.deepEqual([store.record.charges, store.record.campaigns], [[], []]);
@@ -180,7 +180,7 @@ test("whatever a person's rows are, there is a report of the same length", async
   const now = 1_000 * reports[1].seconds;
   const lengths = new Set<number>();
   for (const rows of [[], reports[2].rows, [{ lon: NaN, lat: Infinity }], [{ lon: 1e308, lat: -1e308 }], null as never]) {
-    const device = await Device.of(new Memory(), POLICY, rows, systemRandom, () => undefined);
+    const device = await Device.of(new Memory(), POLICY, rows, () => undefined);
     lengths.add(((await device.report(announced(1), now, known(1))) as DueReport).report!.length);
   }
   assert.equal(lengths.size, 1);

@@ -1,13 +1,32 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hex, unhex } from "../bytes.js";
-import { answer, type ClientOwner } from "../client.js";
+import { hex, systemRandom, unhex } from "../bytes.js";
+import { answer, type ClientOwner, drawsFrom } from "../client.js";
 import { type ClientState, readState, writeState } from "../client_state.js";
+import { coinsOf } from "../coins.js";
 import { Identity } from "../ed25519.js";
 import { CodecError, Refused } from "../errors.js";
 import { decodeParameters, encodeParameters, sessionOf } from "../session_parameters.js";
-import { keyPair } from "../x25519.js";
 import { vectors } from "./vectors.js";
+
+test("coins, and what a first message shows of a contribution, are those of the vectors", async () => {
+  const { draws, first_messages } = vectors("secure_aggregation/coins");
+  for (const { key, session, purpose, bound, draws: drawn } of draws) {
+    const random = await coinsOf(unhex(key))(unhex(session), purpose, ...bound.map(unhex));
+    for (const each of drawn) assert.equal(hex(random(each.length / 2)), each);
+  }
+  for (const { key, identity_private, invitation, contribution, reply } of first_messages) {
+    const own: ClientOwner = {
+      identity: await Identity.of(unhex(identity_private)),
+      draws: drawsFrom(coinsOf(unhex(key))),
+      check: () => undefined,
+      contribution: async ({ bits }) => Uint32Array.from(contribution, (sum: number) => Number(BigInt.asUintN(bits, BigInt(sum)))),
+      pay: async () => undefined,
+      noisy: (sums) => sums,
+    };
+    assert.equal(hex((await answer(null, unhex(invitation), own)).reply), reply);
+  }
+});
 
 interface Message {
   stage: string;
@@ -30,18 +49,19 @@ async function owner(vector: any, client: any): Promise<ClientOwner & { asked: n
     asked: 0,
     identity: await Identity.of(unhex(client.identity_private)),
     draws: {
-      keys: (of) => keyPair(unhex(client[`${of}_private`])),
-      seed: () => unhex(client.self_mask_seed),
-      coefficients: numbers,
+      secrets: async () => [unhex(client.sealing_private), unhex(client.masking_private), unhex(client.self_mask_seed)],
+      polynomials: async () => [numbers("masking"), numbers("seed")],
       neighbours: async () => picksOf(vector.messages, client.position),
+      noise: async () => systemRandom,
     },
     check: () => undefined,
-    async vector(terms) {
-      found.asked++;
-      return Uint32Array.from(client.contribution, (own: number, i: number) => {
-        return Number(BigInt.asUintN(terms.bits, BigInt(own + client.noise[i])));
-      });
+    async contribution(terms) {
+      return Uint32Array.from(client.contribution, (own: number) => Number(BigInt.asUintN(terms.bits, BigInt(own))));
     },
+    async pay() {
+      found.asked++;
+    },
+    noisy: (sums, terms) => sums.map((own, i) => Number(BigInt.asUintN(terms.bits, BigInt(own + client.noise[i])))),
   };
   return found;
 }
@@ -68,8 +88,8 @@ for (const mode of ["semi-honest", "malicious"]) {
       }
       assert.ok(own.asked <= 1);
       if (client.position !== vector.gone_after_shares) {
-        const { sealing, masking, seed, shares, peers } = state!;
-        assert.deepEqual([sealing, masking, seed, shares.size, peers.length], [null, null, null, 0, 0], "all is forgotten");
+        const { sealing, masking, seed, said, contribution, shares, peers } = state!;
+        assert.deepEqual([sealing, masking, seed, said, contribution, shares.size, peers.length], [null, null, null, null, null, 0, 0], "all is forgotten");
       }
     }
   });

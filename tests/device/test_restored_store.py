@@ -1,0 +1,163 @@
+"""A store that is put back from a copy repeats itself: nothing is said twice with other noise, or under old masks."""
+
+import shutil
+from dataclasses import dataclass, replace
+
+import pytest
+
+from hazemap.device.encrypted_store import EncryptedStore
+from hazemap.device.event_store import EventStore
+from hazemap.device.privacy_account import PrivacyAccount
+from hazemap.device.recipe_account import RecipeAccount
+from hazemap.device.row_store import PersonRows, Rows
+from hazemap.protocols.secure_aggregation.client_checkpoint import ClientState
+from hazemap.protocols.secure_aggregation.messages import Keys, Stage
+from hazemap.protocols.secure_aggregation.session_parameters import Mode
+
+from . import test_carried_answers as carried_maps
+from . import test_carried_recipes as recipes
+from .recipe_room import OPEN, STREAMS, recipe_task, typing
+from .room import FEW, NOW, Room, settle, task
+from .test_carried_answers import ONE
+
+PEOPLE = 10
+
+
+@dataclass
+class Session:
+    """A session of which one device's messages and replies are known, and its store before each of them."""
+
+    room: Room
+    heard: list
+    said: list
+    copies: list
+
+    @classmethod
+    def played(cls, folder, kind):
+        store = EncryptedStore.opened(folder / "devices.sqlite", create=True)
+        if kind == "a recipe":
+            typing(store, [["so"] * 3, *[["be"]] * 19])
+            asked = recipe_task(mode=Mode.MALICIOUS)
+        else:
+            settle(store, PEOPLE)
+            asked = task(PEOPLE, mode=Mode.MALICIOUS)
+        made = cls(Room(store, asked, policy=OPEN if kind == "a recipe" else FEW), [], [], [])
+        while made.room.server.stage < Stage.OPENED:
+            made.copies.append(_copied(folder, store, len(made.copies)))
+            made.heard.append(made.room.work(0))
+            made.said.append(made.room.turn(0).reply)
+            for position in range(1, len(made.room.devices)):
+                made.room.turn(position)
+            made.room.server.advance()
+        made.copies.append(_copied(folder, store, len(made.copies)))
+        return made
+
+    def put_back(self, instant):
+        """The store as it was before the message of this number."""
+        fresh = self.room.store.path.with_name("put back.sqlite")
+        for end in ("", ".key"):
+            shutil.copy(f"{self.copies[instant]}{end}", f"{fresh}{end}")
+        return EncryptedStore.opened(fresh)
+
+    def again(self, instant, changed=None):
+        """What the device says from a copy to the last message that it answered and all later ones; its charges."""
+        said, device = [], self.room.devices[0]
+        with self.put_back(instant) as store:
+            if changed:
+                changed(store, device)
+            for work in self.heard[max(instant - 1, 0) :]:
+                step = self.room.answering(0, store).answer(work, NOW)
+                assert store.commit([step.writes]) == [None]
+                said.append(step.reply)
+            return said, len(PrivacyAccount(store, device).charges()) + len(RecipeAccount(store, device).charges())
+
+
+def _copied(folder, store, number):
+    store.emptied()
+    copy = folder / f"copy {number}.sqlite"
+    shutil.copy(store.path, copy)
+    shutil.copy(f"{store.path}.key", f"{copy}.key")
+    return copy
+
+
+def _other_rows(store, device):
+    Rows(store, device).add(PersonRows.of([100.0] * 9, [-50.0] * 9, time=NOW.timestamp()), None)
+    EventStore(store, device).donate(STREAMS[0], [("it",)] * 99, NOW.timestamp() - 30)
+
+
+@pytest.fixture(scope="module", params=["a map", pytest.param("a recipe", marks=pytest.mark.slow)])
+def played(request, tmp_path_factory):
+    return Session.played(tmp_path_factory.mktemp("session"), request.param)
+
+
+def test_a_store_put_back_at_any_instant_says_nothing_twice_with_other_noise(played):
+    """Seven instants of a session: before its first message, and after each of six."""
+    assert len(played.heard) == 6 and len(played.copies) == 7
+    for instant in range(7):
+        said, charges = played.again(instant)
+        assert said == ([None] if instant == 6 else played.said[max(instant - 1, 0) :]), instant
+        assert charges == 1, "for what is said again it pays once"
+
+
+def test_rows_that_changed_since_a_session_began_change_nothing_that_is_said_in_it(played):
+    for instant in range(1, 6):
+        said, _ = played.again(instant, _other_rows)
+        assert said == played.said[instant - 1 :], instant
+
+
+def test_another_contribution_shows_other_keys_and_meets_no_mask_of_the_first(played):
+    """Put back before the first message, with other rows: whoever holds both answers knows that, and no difference."""
+    if played.room.task.recipe is not None:
+        pytest.skip("another randomised report may be the same by chance, and then it is the same answer")
+    (said, _), first = played.again(0, _other_rows), Keys.decode(played.said[0]).keys
+    other = Keys.decode(said[0]).keys
+    shown = {first.sealing, first.masking, first.commitment, other.sealing, other.masking, other.commitment}
+    assert len(shown) == 6 and first.signature != other.signature
+    old, new = (_private(played, each) for each in (None, _other_rows))
+    assert not set(old) & set(new)
+
+
+def _private(played, changed):
+    """The secrets after the first message: private keys, and the seed of its own mask."""
+    with played.put_back(0) as store:
+        if changed:
+            changed(store, played.room.devices[0])
+        own = played.room.answering(0, store)
+        assert store.commit([own.answer(played.heard[0], NOW).writes]) == [None]
+        state = ClientState.from_bytes(own.account.sessions.find(played.heard[0].session).state)
+        return state.sealing, state.masking, state.seed
+
+
+def test_a_state_whose_contribution_is_not_the_one_that_was_committed_to_leaves_the_session(played):
+    with played.put_back(3) as store:
+        own = played.room.answering(0, store)
+        record = own.account.sessions.find(played.heard[0].session)
+        state = ClientState.from_bytes(record.state)
+        assert state.stage is Stage.SHARES
+        forged = record.next(replace(state, said=bytes(32)).to_bytes(), record.until)
+        assert store.commit([[own.account.sessions.written(played.heard[0].session, forged)]]) == [None]
+        step = own.answer(played.heard[3], NOW)
+        assert step.reply is None and "its first message committed to: it leaves" in step.refusal
+
+
+@pytest.mark.parametrize("kind", ["a map", "a recipe"])
+def test_a_report_to_other_servers_is_the_same_from_every_copy(tmp_path, kind):
+    """Three instants: before it is made, after it was kept and before it is sent, and after it has arrived."""
+    module, asked = (carried_maps, carried_maps.carried()) if kind == "a map" else (recipes, recipes.carried())
+    room = module.Room(tmp_path)
+    copies, leader, send = [_copied(tmp_path, room.store, 0)], room.servers[ONE], room.servers[ONE].send
+
+    async def kept(method, *rest):
+        if method == "POST":
+            copies.append(_copied(tmp_path, room.store, 1))
+        return await send(method, *rest)
+
+    leader.send = kept
+    assert room.answered(asked) is None
+    copies.append(_copied(tmp_path, room.store, 2))
+    leader.send = send
+    for copy in copies:
+        with EncryptedStore.opened(copy) as room.store:
+            assert room.answered(asked) is None
+            assert len(room.charges) == 1
+    assert len(leader.bodies) >= 3 and len(set(leader.bodies)) == 1
