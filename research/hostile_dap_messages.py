@@ -348,6 +348,17 @@ def fuzzed(number: int, seed: int, targets: dict[str, tuple[list[bytes], Check]]
     return results
 
 
+def summarise(results: Sequence[Found], number: int, seconds: float) -> None:
+    """Print what became of so many inputs to each decoder; an error where there are faults."""
+    for found in results:
+        print(f"{found.name:28} {found.refused:>9,} refused {found.taken:>9,} taken {len(found.faults):>3} faults")
+        for fault in found.faults[:3]:
+            print(f"    {fault[:2_000]}")
+    print(f"{len(results)} decoders, {number:,} inputs each, {seconds:.0f} s of CPU")
+    if any(found.faults for found in results):
+        raise SystemExit(1)
+
+
 def main() -> None:
     """Fuzz every decoder, and say what came of it."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -356,13 +367,7 @@ def main() -> None:
     options = parser.parse_args()
     start = process_time()
     results = fuzzed(options.number, options.seed)
-    for found in results:
-        print(f"{found.name:28} {found.refused:>9,} refused {found.taken:>9,} taken {len(found.faults):>3} faults")
-        for fault in found.faults[:3]:
-            print(f"    {fault[:2_000]}")
-    print(f"{len(results)} decoders, {options.number:,} inputs each, {process_time() - start:.0f} s of CPU")
-    if any(found.faults for found in results):
-        raise SystemExit(1)
+    summarise(results, options.number, process_time() - start)
 
 
 if __name__ == "__main__":

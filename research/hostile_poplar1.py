@@ -22,7 +22,7 @@ from hazemap.protocols.vdaf.ntt_field import FIELD64
 from hazemap.protocols.vdaf.poplar1 import Poplar1, SketchState
 from hazemap.protocols.vdaf.poplar1_parameter import Poplar1Parameter
 from hazemap.protocols.vdaf.vdaf import Continuation, InvalidReport, ReportShare, Vdaf
-from research.hostile_dap_messages import Check, fuzzed, must
+from research.hostile_dap_messages import Check, fuzzed, must, summarise
 
 POPLAR1 = Poplar1(6, most_prefixes=64)
 CTX, KEY, NONCE = b"a task", bytes(range(32)), bytes(range(16))
@@ -166,13 +166,7 @@ def main() -> None:
     start = process_time()
     targets = corpus()
     results = fuzzed(options.number, options.seed, targets)
-    for found in results:
-        print(f"{found.name:28} {found.refused:>9,} refused {found.taken:>9,} taken {len(found.faults):>3} faults")
-        for fault in found.faults[:3]:
-            print(f"    {fault[:2_000]}")
-    print(f"{len(results)} decoders, {options.number:,} inputs each, {process_time() - start:.0f} s of CPU")
-    if any(found.faults for found in results):
-        raise SystemExit(1)
+    summarise(results, options.number, process_time() - start)
 
 
 if __name__ == "__main__":

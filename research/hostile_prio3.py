@@ -16,7 +16,7 @@ from hazemap.protocols.vdaf.prio3 import Prio3, prio3_count, prio3_histogram, pr
 from hazemap.protocols.vdaf.prio3_verification import Prio3State
 from hazemap.protocols.vdaf.vdaf import Continuation
 from hazemap.protocols.vdaf.vdaf_versions import VDAF_08
-from research.hostile_dap_messages import Check, fuzzed, must
+from research.hostile_dap_messages import Check, fuzzed, must, summarise
 
 NONCE = bytes(range(16))
 KINDS = {
@@ -107,13 +107,7 @@ def main() -> None:
     kept = options.only or ""
     targets = {name: each for name, each in corpus().items() if kept in ("", name.partition(":")[0])}
     results = fuzzed(options.number, options.seed, targets)
-    for found in results:
-        print(f"{found.name:28} {found.refused:>9,} refused {found.taken:>9,} taken {len(found.faults):>3} faults")
-        for fault in found.faults[:3]:
-            print(f"    {fault[:2_000]}")
-    print(f"{len(results)} decoders, {options.number:,} inputs each, {process_time() - start:.0f} s of CPU")
-    if any(found.faults for found in results):
-        raise SystemExit(1)
+    summarise(results, options.number, process_time() - start)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ Nothing fails in the system here, so whatever fails has to fail before the charg
 import argparse
 import random
 import resource
-import signal
 import tempfile
 import traceback
 import warnings
@@ -43,6 +42,7 @@ from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.trust.curator import Curator
 from research.hostile_orders import Order, specification, table
+from research.hostile_tasks import TooLong, limited
 
 HANGS = 120
 """Seconds of a processor after which a run hangs: the slowest that are asked for take some 15."""
@@ -75,30 +75,10 @@ class Findings:
     faults: list[str] = field(default_factory=list)
 
 
-class Endless(BaseException):
-    """A run that took longer than anybody waits; no `except Exception` on the way stops it."""
-
-
-@contextmanager
-def patience(seconds: float) -> Iterator[None]:
-    """`Endless` after so many seconds of a processor, whatever else it does."""
-
-    def ring(*_: object) -> None:
-        raise Endless
-
-    before = signal.signal(signal.SIGPROF, ring)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
-
-
 @contextmanager
 def strict() -> Iterator[None]:
     """Warnings of libraries are errors; those of hazemap are words."""
-    with warnings.catch_warnings(), patience(HANGS):
+    with warnings.catch_warnings(), limited(HANGS):
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", HazemapWarning)
         yield
@@ -139,7 +119,7 @@ def tried(verb: str, order: Order, source: Any, folder: Path) -> tuple[str, str]
         said = f"{type(error).__name__}: {error}"
         paid = bool(book.history()) or "has paid" in said
         return ("paid and lost", said) if paid else ("refused", "")
-    except Endless:
+    except TooLong:
         return "endless", f"after {HANGS} s, paid: {bool(book.history())}"
     except Exception as error:
         return "crashed", f"{where(error)}, paid: {bool(book.history())}"
@@ -252,7 +232,7 @@ def walked(verb: str, order: Order, source: Any, rng: random.Random) -> str:
                 answer = hostile_answer(rng, session.question, session.price)
                 said.append(f"{type(session.question).__name__} {answer.sums.min()}…{answer.sums.max()}")
                 session.receive(answer)
-    except Endless:
+    except TooLong:
         return f"no end after {said}"
     except MemoryError:
         return ""  # so many people need a larger machine

@@ -15,7 +15,7 @@ from hazemap.noisy_queries import Prices
 from hazemap.releases.base_release import Bands, BaseRelease, Rows
 from hazemap.releases.file_metadata import MARKED, OF_MARKS_IN_SLOTS, MarkedSlotsContents
 from hazemap.releases.marked_release import MarkedRelease, shares_of
-from hazemap.releases.slot_rows import heading, numbered, of_total, with_slots
+from hazemap.releases.slot_rows import heading, in_blocks, numbered, total_first, with_slots
 from hazemap.releases.timed_release import MOST_FRAMES
 
 if TYPE_CHECKING:
@@ -92,17 +92,16 @@ class MarkedTimedRelease(MarkedRelease, contents=MarkedSlotsContents):
 
     def rows(self, most: int) -> Iterator[Rows]:
         """The table of slots in blocks of about so many rows."""
-        places, each = self.ground.places, max(most // len(self.slots), 1)
-        for block in (places[:0], *(places[start : start + each] for start in range(0, len(places), each))):
-            yield Rows(self._of_slots(block, 0.95), self.ground.outlines(block), len(self.slots))
+        ground, slots = self.ground, len(self.slots)
+
+        def made(block: Ints) -> Rows:
+            return Rows(self._of_slots(block, 0.95), ground.outlines(block), slots)
+
+        return in_blocks(ground.places, slots, most, made)
 
     def file_rows(self, most: int) -> Iterator[Rows]:
         """Those of the total, as a slot `all`, then those of slots: a saved file holds both."""
-        for block in super().rows(most):
-            yield Rows(of_total(block.columns), block.shapes, block.times)
-        rest = self.rows(most)
-        next(rest)
-        yield from rest
+        return total_first(super().rows(most), self.rows(most))
 
     @cached_property
     def total_release(self) -> MarkedRelease:

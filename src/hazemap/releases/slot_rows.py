@@ -1,13 +1,15 @@
 """Slots as people name them, and as the rows of a table of all slots together and of each."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.arrays import Ints
 from hazemap.errors import InputError
+from hazemap.releases.base_release import Rows
 
 ALL = "all"
 """What the column of slots says of a row of the total."""
@@ -52,6 +54,21 @@ def with_slots(columns: Table, slots: NDArray[Any]) -> Table:
 def of_total(columns: Table) -> Table:
     """The rows of all slots together."""
     return with_slots(columns, np.full(len(next(iter(columns.values()))), ALL, dtype=object))
+
+
+def in_blocks(cells: Ints, slots: int, most: int, make: Callable[[Ints], Rows]) -> Iterator[Rows]:
+    """What `make` says of so many cells at a time that they have about `most` rows in all slots; of none first."""
+    each = max(most // slots, 1)
+    for block in (cells[:0], *(cells[start : start + each] for start in range(0, len(cells), each))):
+        yield make(block)
+
+
+def total_first(total: Iterable[Rows], slots: Iterator[Rows]) -> Iterator[Rows]:
+    """The rows of the total, as a slot `all`, then those of slots without their empty first block."""
+    for block in total:
+        yield Rows(of_total(block.columns), block.shapes, block.times)
+    next(slots)
+    yield from slots
 
 
 def _range(names: tuple[str, ...], word: str) -> list[int]:

@@ -16,7 +16,7 @@ from hazemap.noisy_queries import Prices
 from hazemap.releases.base_release import Bands, Rows
 from hazemap.releases.file_metadata import OF_SLOTS, SLOTTED, TimedContents
 from hazemap.releases.map_release import Release
-from hazemap.releases.slot_rows import heading, numbered, of_total, with_slots
+from hazemap.releases.slot_rows import heading, in_blocks, numbered, total_first, with_slots
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,18 +125,16 @@ class TimedRelease(Release, contents=TimedContents):
 
     def rows(self, most: int) -> Iterator[Rows]:
         """The table of slots in blocks of about so many rows."""
-        ground, each = self._first.ground, max(most // len(self.slots), 1)
-        cells = np.arange(self.maps.cells.size)
-        for block in (cells[:0], *(cells[start : start + each] for start in range(0, len(cells), each))):
-            yield Rows(self._of_slots(block, 0.95), ground.outlines(block), len(self.slots))
+        ground, slots = self._first.ground, len(self.slots)
+
+        def made(block: Ints) -> Rows:
+            return Rows(self._of_slots(block, 0.95), ground.outlines(block), slots)
+
+        return in_blocks(np.arange(self.maps.cells.size), slots, most, made)
 
     def file_rows(self, most: int) -> Iterator[Rows]:
         """Those of the total, as a slot `all`, then those of slots: a saved file holds both."""
-        for block in super().rows(most):
-            yield Rows(of_total(block.columns), block.shapes, block.times)
-        rest = self.rows(most)
-        next(rest)
-        yield from rest
+        return total_first(super().rows(most), self.rows(most))
 
     @cached_property
     def by_slot(self) -> tuple[Release, ...]:
