@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.issuing import ISSUER
 from tests.test_one_voice import BOX, NAMES, ONE, cells_of, town
 
 from hazemap.algorithm_session import Unrecorded, replay, run
@@ -114,7 +115,7 @@ def by_secure_sums(task):
 
 CARRIERS = {
     "secure sums": by_secure_sums,
-    "two servers": lambda task: round_tasks(CarriedTask(task, ByTwoServers(*URLS, 400), "ab" * 32, 0)),
+    "two servers": lambda task: round_tasks(CarriedTask(task, ByTwoServers(*URLS, 400), "ab" * 32, 0), ISSUER.public),
     "one report": lambda task: CarriedTask(task, ByOneReport(*URLS, 400, 4), "ab" * 32, 0),
     "shuffled parts": lambda task: CarriedTask(task, ByShuffler(URLS[0], 400, 64 * "0"), "ab" * 32, 0),
     "shuffled reports": lambda task: CarriedTask(task, ByShuffler(URLS[0], 400, 64 * "0", Fraction(6)), "ab" * 32, 0),

@@ -102,7 +102,7 @@ def measured(devices: int, by_questions: bool, folder: Path) -> dict[str, object
     ports = {role: free_port() for role in ("leader", "helper")}
     urls = [part for role, port in ports.items() for part in (f"--{role}", f"http://127.0.0.1:{port}/")]
     terms = ["--least", str(devices), "--seconds", str(PRECISION), "-o", str(folder / "tasks")]
-    terms += ["--epsilon", str(BUDGET), "--levels", str(len(LEVELS))]
+    terms += ["--epsilon", str(BUDGET), "--levels", str(len(LEVELS)), "--open", str(devices)]
     terms += ["--questions", "--prefixes", str(PREFIXES)] if by_questions else []
     if hazemap(["collector", "task", f"prefixes:{BITS + 2 * by_questions}", *urls, *terms]):
         raise SystemExit("no task")

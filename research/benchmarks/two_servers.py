@@ -81,6 +81,7 @@ def measured(number: int, cells: int, folder: Path) -> dict[str, float]:
     ports = {role: free_port() for role in ("leader", "helper")}
     urls = [part for role, port in ports.items() for part in (f"--{role}", f"http://127.0.0.1:{port}/")]
     terms = ["--least", str(number), "--seconds", str(PRECISION), "-o", str(folder / "tasks")]
+    terms += ["--open", str(number)]
     if hazemap(["collector", "task", f"histogram:{cells}", *urls, *terms]):
         raise SystemExit("no task")
     task = TaskFile.read(folder / "tasks" / "client.toml").task

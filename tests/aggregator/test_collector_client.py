@@ -21,7 +21,7 @@ class Line:
     def __init__(self, two, away):
         self.two, self.away, self.requests, self.now = two, away, 0, 0.0
         file = replace(
-            new_task_files(two.task, os.urandom)["collector"],
+            new_task_files(two.task, os.urandom, open_reports=9)["collector"],
             collector=two.collector_config,
             collector_key=two.collector.key.private,
         )

@@ -70,7 +70,9 @@ def test_the_ids_are_written_and_the_same_bytes_are_sent_again(begun):
 def test_a_request_that_an_older_leader_wrote_whole_is_sent(begun):
     two, sent, asked, sums = begun
     two.leader.store.write_now(
-        Write("UPDATE jobs SET request = ?", (sent.body,)), Write("UPDATE facts SET value = '3'", ())
+        Write("UPDATE jobs SET request = ?", (sent.body,)),
+        Write("DROP TABLE credentials"),
+        Write("UPDATE facts SET value = '3'", ()),
     )
     [again] = sent_again(two)
     assert again.body == sent.body

@@ -28,8 +28,18 @@ class Processes:
     def __init__(self, folder, measurement, *options):
         self.folder, self.ports, self.running = folder, {"leader": free_port(), "helper": free_port()}, {}
         urls = {role: f"http://127.0.0.1:{port}/" for role, port in self.ports.items()}
-        asked = [measurement, "--leader", urls["leader"], "--helper", urls["helper"], "-o", str(folder / "tasks")]
-        assert main(["collector", "task", *asked, *options]) == 0
+        asked = [
+            measurement,
+            "--leader",
+            urls["leader"],
+            "--helper",
+            urls["helper"],
+            "-o",
+            str(folder / "tasks"),
+            "--open",
+            "1000",
+        ]
+        assert main(["collector", "task", *asked, "--open", "1000", *options]) == 0
         self.task = TaskFile.read(folder / "tasks" / "client.toml").task
         for role in self.ports:
             self.start(role)

@@ -27,7 +27,7 @@ from .two_servers import NOISE, TwoServers, a_task
 
 
 def test_each_partys_file_has_what_it_needs_and_no_secret_of_another():
-    files = new_task_files(a_task(), os.urandom, 86_400)
+    files = new_task_files(a_task(), os.urandom, 86_400, 1_000)
     texts = {party: file.to_toml() for party, file in files.items()}
     assert {party: TaskFile.from_toml(text) for party, text in texts.items()} == files
     has = {
@@ -58,14 +58,14 @@ def test_each_partys_file_has_what_it_needs_and_no_secret_of_another():
 )
 def test_a_file_that_is_no_task_is_refused(tmp_path, spoilt):
     path = tmp_path / "leader.toml"
-    path.write_text(spoilt(new_task_files(a_task(), os.urandom)["leader"].to_toml()))
+    path.write_text(spoilt(new_task_files(a_task(), os.urandom, open_reports=9)["leader"].to_toml()))
     with pytest.raises(FileError, match="holds no task"):
         TaskFile.read(path)
 
 
 def test_an_aggregator_serves_its_own_role_and_tasks_that_never_change():
     two = TwoServers()
-    files = new_task_files(a_task(privacy=NOISE), os.urandom)
+    files = new_task_files(a_task(privacy=NOISE), os.urandom, open_reports=9)
     task = aggregator_task(files["leader"])
     assert (task.role, task.draw_noise(NOISE.noise, 3).shape) == (Role.LEADER, (3,))
     with pytest.raises(InputError, match="leader's or a helper's"):
@@ -106,7 +106,7 @@ def test_noise_is_the_least_that_the_budget_pays_for():
 
 
 def test_the_commands_write_tasks_and_refuse_what_cannot_be_asked(tmp_path, capsys):
-    urls = ["--leader", "http://127.0.0.1:9/", "--helper", "http://127.0.0.1:10/", "--least", "5"]
+    urls = ["--leader", "http://127.0.0.1:9/", "--helper", "http://127.0.0.1:10/", "--least", "5", "--open", "1000"]
     folder = tmp_path / "tasks"
     assert main(["collector", "task", "prefixes:8", *urls, "--epsilon", "1", "--levels", "2", "-o", str(folder)]) == 0
     assert sorted(path.name for path in folder.iterdir()) == [

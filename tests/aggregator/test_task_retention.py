@@ -124,7 +124,7 @@ def collected(pair, files):
 
 
 def task_files(expiry=EXPIRY, **options):
-    return new_task_files(a_task(interval=Interval(1_000, 1), **options), os.urandom, expiry)
+    return new_task_files(a_task(interval=Interval(1_000, 1), **options), os.urandom, expiry, 100_000)
 
 
 def test_results_stay_as_long_as_a_task_s_file_says_and_then_nothing_does(pair, caplog):
@@ -194,7 +194,7 @@ def test_a_server_that_dies_while_it_forgets_goes_on_at_its_next_start(pair, wri
 
 
 def test_a_task_without_an_end_is_never_over():
-    endless, ended = new_task_files(a_task(), os.urandom)["leader"], task_files(None)["leader"]
+    endless, ended = new_task_files(a_task(), os.urandom, open_reports=9)["leader"], task_files(None)["leader"]
     assert not over(endless, 1 << 60)
     assert retention(ended) == KEPT
     assert not over(ended, END + KEPT) and over(ended, END + KEPT + 1)

@@ -29,7 +29,7 @@ URL = "https://leader.example/"
 
 
 def files(**options):
-    return new_task_files(a_task(privacy=NOISE, **options), os.urandom)
+    return new_task_files(a_task(privacy=NOISE, **options), os.urandom, open_reports=9)
 
 
 def test_a_task_is_kept_before_it_is_begun_and_is_there_after_a_restart(tmp_path):

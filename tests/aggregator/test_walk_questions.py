@@ -497,11 +497,11 @@ def test_tasks_of_questions_are_of_paths_of_times_and_name_one_price():
 
 def test_a_store_of_before_learns_to_keep_questions():
     database = MemoryDatabase()
-    newer = re.compile("TABLE (questions|forgotten)")
+    newer = re.compile("TABLE (questions|forgotten|credentials)")
     before = Schema(SCHEMA.fact, 1, tuple(each for each in TABLES if not newer.search(each)))
     Store(database, before).close()
     store = Store(database, SCHEMA)
-    for table in ("questions", "forgotten"):
+    for table in ("questions", "forgotten", "credentials"):
         assert store.read(f"SELECT count(*) FROM {table}") == [(0,)]
     store.close()
     database.disk.close()

@@ -146,6 +146,8 @@ class TwoServers:
             return drawn
 
         noise = None if privacy is None and self.task.walk is None else draw_noise
+        if self.task.admission is None:
+            more.setdefault("open_reports", 100_000)
         task = AggregatorTask(self.task, role, self.vdaf, bytes(32), self.collector_config, noise, **more)
         server = Server(role, task, self.random.randbytes)
         server.start()

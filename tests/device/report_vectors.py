@@ -21,8 +21,10 @@ from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import PureDP
 from hazemap.protocols.dap.client import Client
 from hazemap.protocols.dap.hpke_configs import HpkeConfig, HpkeConfigList
+from hazemap.protocols.dap.report_credentials import HeldCredential, issued, report_key
 from hazemap.protocols.dap.task_vdaf import vdaf_of
 from hazemap.protocols.hpke import Aead, Kdf, Kem, KeyPair
+from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, Outside
@@ -71,7 +73,11 @@ def reports() -> list[dict[str, Any]]:
         carried = CarriedTask(task, carrier, _bytes(f"batch {number}").hex(), BEGUN)
         rows = 3 * number
         lon, lat = rng.uniform(13.15, 13.65, rows).round(6), rng.uniform(52.35, 52.65, rows).round(6)
-        sampling, [asked], configs = _bytes(f"sampling {number}"), round_tasks(carried), _keys(number)
+        issuer, identity = (Identity.from_bytes(_bytes(f"{who} {number}")) for who in ("issuer", "identity"))
+        sampling, [asked], configs = _bytes(f"sampling {number}"), round_tasks(carried, issuer.public), _keys(number)
+        own = report_key(identity.to_bytes(), asked.id)
+        given = issued(issuer, _bytes(f"secret {number}"), asked.id, identity.public, own.public)
+        held = HeldCredential.received(given, own, issuer.public, asked.id)
         key = hashlib.sha256(sampling + task.campaign.encode()).digest()
         table = MemoryTable(np.zeros(rows, dtype=np.int64), {"lon": lon, "lat": lat}, key)
         [bits] = one_hot(bounded(query.encoder, table), (len(cells),))
@@ -84,13 +90,17 @@ def reports() -> list[dict[str, Any]]:
                 "digest": digest(carried),
                 "rows": [{"lon": x, "lat": y} for x, y in zip(lon.tolist(), lat.tolist(), strict=True)],
                 "sampling": sampling.hex(),
+                "identity": identity.to_bytes().hex(),
+                "issuer": issuer.public.hex(),
+                "key": own.public.hex(),
+                "credential": given.hex(),
                 "task": asked.id.hex(),
                 "configuration": asked.configuration.hex(),
                 "keys": [each.to_bytes().hex() for each in configs],
                 "seconds": seconds,
                 "random": random.hex(),
                 "bits": "".join(str(int(bit)) for bit in bits),
-                "report": client.report(bits, seconds, random).to_bytes().hex(),
+                "report": client.report(bits, seconds, random, credential=held).to_bytes().hex(),
             }
         )
     return found

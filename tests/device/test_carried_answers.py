@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 import pytest
+from tests.issuing import ISSUER, given
 from tests.shuffler.test_shuffled_line import CARRIED, RULES, SERVER, URL, Wire, reporting, told
 
 from hazemap.aggregator.hpke_key_ring import SUITE
@@ -40,6 +41,7 @@ from hazemap.trust.two_server_tasks import whole_tree
 from .room import TREE, settle
 
 ONE, TWO, THREE = (f"https://{name}.example/" for name in ("one", "two", "three"))
+PINNED = ISSUER.public.hex()
 POLICY = Policy(aggregators=(ONE, TWO))
 BUDGET = PureDP(1)
 
@@ -73,13 +75,13 @@ class Room:
         self.policy, self.made = policy, 0
 
     def answers(self, **changes):
-        known = replace(enrolment.read(self.store, self.device), server="https://maps.example")
+        known = replace(enrolment.read(self.store, self.device), server="https://maps.example", pinned=PINNED)
 
         async def line(url):
             return self.servers[url]
 
         account = DeviceAccount(self.store, self.device, known, self.policy)
-        return CarriedAnswers(account, ReportLines(line), Commits(self.store), **changes)
+        return CarriedAnswers(account, ReportLines(line), Commits(self.store), **{"ask": given, **changes})
 
     def answered(self, carried, answers=None, **changes):
         work = announcement(carried, **changes)

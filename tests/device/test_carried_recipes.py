@@ -9,6 +9,7 @@ from time import monotonic, time
 
 import numpy as np
 import pytest
+from tests.issuing import ISSUER, given
 
 from hazemap.codec import dumps
 from hazemap.device import enrolment, recipe_answer
@@ -39,6 +40,7 @@ from .test_carried_answers import ONE, THREE, TWO, Server, announcement
 
 BOTH = replace(POLICY, analyses=tuple(replace(each, carriers=(Carrier.TWO_SERVERS,)) for each in POLICY.analyses))
 RULES = replace(OPEN, aggregators=(ONE, TWO))
+PINNED = ISSUER.public.hex()
 LEAST = 18
 
 
@@ -64,13 +66,15 @@ class Room:
         self.rules, self.log, self.held = rules, PublicRecipeLog(), []
 
     def answers(self, **changes):
-        known = replace(enrolment.read(self.store, self.device), server="https://maps.example")
+        known = replace(
+            enrolment.read(self.store, self.device), server="https://maps.example", pinned=ISSUER.public.hex()
+        )
 
         async def line(url):
             return self.servers[url]
 
         account = DeviceAccount(self.store, self.device, known, self.rules, self.log)
-        return CarriedAnswers(account, ReportLines(line), Commits(self.store), **changes)
+        return CarriedAnswers(account, ReportLines(line), Commits(self.store), **{"ask": given, **changes})
 
     def publish(self, asked):
         """The server logs a round."""
@@ -160,7 +164,7 @@ def test_what_is_sent_is_the_randomised_report_of_one_bin(room, monkeypatch):
 
 
 def test_a_report_with_too_many_ones_is_thrown_again_and_not_sent(room, monkeypatch):
-    [task] = round_tasks(carried())
+    [task] = round_tasks(carried(), ISSUER.public)
     most, thrown = task.measured.max_weight, iter([5, 4, 1])
     monkeypatch.setattr(
         Asymmetric, "report", lambda *_: np.array([1] * (n := next(thrown)) + [0] * (5 - n), dtype=np.uint8)
@@ -316,11 +320,11 @@ def test_a_report_that_is_kept_goes_nowhere_else_if_its_batch_is_announced_in_ot
 
 def test_everything_that_servers_could_be_told_otherwise_is_in_the_task_that_a_report_is_bound_to():
     """Length, weight, minimum and ε₀ are the configuration's, or its digest's: shares open under the same bytes."""
-    [mine] = round_tasks(carried())
+    [mine] = round_tasks(carried(), ISSUER.public)
     assert (mine.measured.length, mine.min_batch_size, mine.privacy) == (by_two().size, LEAST, None)
     assert mine.measured.max_weight <= by_two().size
     for what, changes in CHANGES.items():
-        [other] = round_tasks(carried(**{"asked": by_two(minimum_cohort=1), **changes}))
+        [other] = round_tasks(carried(**{"asked": by_two(minimum_cohort=1), **changes}), ISSUER.public)
         assert other.configuration != mine.configuration, what
 
 

@@ -16,6 +16,7 @@ from hazemap.privacy.local_randomisers import UnaryEncoding
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.dap.basic_types import Interval
 from hazemap.protocols.dap.collector import AggregateResult
+from hazemap.protocols.dap.report_credentials import HeldCredential, report_key
 from hazemap.recipes.policy import Carrier
 from hazemap.recipes.signed_policy import SignedPolicy
 from hazemap.server import announced_rounds, networked_two_servers
@@ -30,7 +31,7 @@ from hazemap.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.trust.recipe_terms import price_of_recipe, price_of_sum
 from hazemap.trust.report_carriers import ByOneReport, ByShuffler, ByTwoServers
 from hazemap.trust.two_server_recipes import recipe_batch, recipe_report
-from hazemap.trust.two_server_tasks import PRECISION
+from hazemap.trust.two_server_tasks import PRECISION, round_tasks
 
 from .fleet import AS_OPERATOR
 
@@ -63,6 +64,9 @@ class TwoServerTown(StudyTown):
         peers = PeerServers({ONE: "token of the leader", TWO: "token of the helper"})
         object.__setattr__(self.coordinator.house, "peers", peers)
 
+    credited = True
+    """whether devices ask for their credentials before they say that they have reported"""
+
     async def report(self, devices, declines=None):
         """Everybody asks for work, and these devices answer what is announced to them: the batches they saw."""
         seen = []
@@ -75,10 +79,27 @@ class TwoServerTown(StudyTown):
             seen.append(work["session"])
             assert work["stage"] == 0 and loads(work["task"], CARRIED, CarriedTask).carrier == BOTH
             path, content = f"/v1/tasks/{work['session']}", None
+            if self.credited and not declines:
+                await self.credit(device, path, headers)
             if declines:
                 path, content = f"{path}/refusal", {"reason": declines}
             assert (await self.http.post(path, headers=headers, json=content)).status_code == 204
         return seen
+
+    async def credit(self, device, path, headers):
+        """Ask for the round's one credential: twice, as an answer may be lost."""
+        [task] = round_tasks(self.announced(), issuer := self.coordinator.house.identity.public)
+        key = report_key(device.identity.to_bytes(), task.id)
+        asked = [await self.http.post(f"{path}/credentials", headers=headers, content=key.public) for _ in range(2)]
+        assert [each.status_code for each in asked] == [200, 200] and asked[0].content == asked[1].content
+        HeldCredential.received(asked[0].content, key, issuer, task.id)
+        for wrong in (b"", key.public + b"0", 2 * key.public):
+            assert (await self.http.post(f"{path}/credentials", headers=headers, content=wrong)).status_code == 422
+
+    def announced(self):
+        """The round that is announced now."""
+        [there] = self.coordinator.announcing.running.values()
+        return loads(there.announcement.task, CARRIED, CarriedTask)
 
     async def seen(self, devices):
         """The batches that these devices report to, once they are announced."""
@@ -164,6 +185,18 @@ def test_a_round_is_announced_charged_once_and_answered_with_the_law_of_its_repo
     assert any(ONE in each and TWO in each for each in status["assumptions"])
     assert paid == [order().charge(by_two())]
     assert paid[0].rho == zcdp_of_sum(law.bit_flips, LEAST).rho > zcdp_of_sum(law.bit_flips, 12).rho
+
+
+def test_more_reports_than_people_were_given_credentials_end_the_round_in_words(tmp_path, servers, monkeypatch):
+    async def play(town):
+        monkeypatch.setattr(town, "credited", False)
+        assert (await town.study(order())).status_code == 201
+        assert (await town.ask(by_two())).status_code == 201
+        found = await town.until(1, "failed", town.devices)
+        assert "the servers counted 12 reports, but only 0 people were given a credential" in found["reason"]
+        assert town.coordinator.store.read("SELECT count(*) FROM exchanges") == [(0,)]
+
+    played(tmp_path, play)
 
 
 def test_a_server_that_is_killed_announces_the_same_batch_and_charges_once(tmp_path, servers):

@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from tests.issuing import ISSUER
 
 from hazemap.cells import Leaves
 from hazemap.codec import dumps, loads
@@ -58,7 +59,7 @@ ENCODERS = {
 def test_noise_covers_every_person_whatever_their_rows_are(encoder):
     """By force: a device with each row, or none: what it moves in all tasks, times 1/scale, is within the price."""
     round_ = carried(encoder)
-    tasks, sizes = round_tasks(round_), vectors(encoder)
+    tasks, sizes = round_tasks(round_, ISSUER.public), vectors(encoder)
     reports = [one_hot(np.zeros(encoder.size, dtype=np.int64), sizes)]
     for lon, lat in product((-170, -80, 10, 100), (-70, -10, 10, 70)):
         table = MemoryTable(np.zeros(1, dtype=np.int64), {"lon": np.array([lon]), "lat": np.array([lat])})
@@ -86,15 +87,15 @@ def test_noise_covers_every_person_whatever_their_rows_are(encoder):
     ],
 )
 def test_nothing_of_a_round_can_be_changed_without_its_tasks(changes):
-    [before], [after] = round_tasks(carried()), round_tasks(carried(**changes))
+    [before], [after] = round_tasks(carried(), ISSUER.public), round_tasks(carried(**changes), ISSUER.public)
     assert before.configuration != after.configuration
 
 
 def test_a_round_is_bound_into_its_tasks_to_the_last_word():
     before = carried()
     other = replace(before, task=replace(before.task, purpose="a map of something else"))
-    assert round_tasks(before)[0].info != round_tasks(other)[0].info
-    assert round_tasks(loads(dumps(before), CARRIED, CarriedTask)) == round_tasks(before)
+    assert round_tasks(before, ISSUER.public)[0].info != round_tasks(other, ISSUER.public)[0].info
+    assert round_tasks(loads(dumps(before), CARRIED, CarriedTask), ISSUER.public) == round_tasks(before, ISSUER.public)
 
 
 REFUSED = {
@@ -109,7 +110,10 @@ REFUSED = {
 def test_a_simulation_refuses_what_tasks_refuse_and_nothing_else(encoder):
     town = MemoryTable(np.arange(300), {"lon": np.full(300, 10.0), "lat": np.full(300, 10.0)})
     simulated, refused = TwoServers(town, ReportBatch(300, 200)), encoder in REFUSED.values()
-    for ask in (lambda: round_tasks(carried(encoder)), lambda: simulated.answer(Query(encoder, 1), PureDP(1))):
+    for ask in (
+        lambda: round_tasks(carried(encoder), ISSUER.public),
+        lambda: simulated.answer(Query(encoder, 1), PureDP(1)),
+    ):
         if refused:
             with pytest.raises(Unanswerable, match=r"choose another|bound each"):
                 ask()
@@ -118,7 +122,7 @@ def test_a_simulation_refuses_what_tasks_refuse_and_nothing_else(encoder):
 
 
 def test_two_vectors_of_a_round_are_two_tasks():
-    first, second = round_tasks(carried(ENCODERS["levels"]))
+    first, second = round_tasks(carried(ENCODERS["levels"]), ISSUER.public)
     assert first.id != second.id and (first.measured.length, second.measured.length) == (4, 16)
     assert batch_interval(carried()) == first.interval
 
@@ -128,7 +132,7 @@ def test_noise_that_cannot_be_written_is_a_little_wider_and_never_less():
     exact = 1 / round_.task.price.epsilon
     scale = round_noise(round_).each.scale
     assert exact <= scale < exact + Fraction(1, 1 << 20)
-    assert round_tasks(round_)[0].privacy.noise.scale == scale
+    assert round_tasks(round_, ISSUER.public)[0].privacy.noise.scale == scale
 
 
 @pytest.mark.parametrize(
@@ -141,12 +145,12 @@ def test_noise_that_cannot_be_written_is_a_little_wider_and_never_less():
 )
 def test_what_reports_of_a_single_1_cannot_answer_is_refused(encoder, why):
     with pytest.raises(Unanswerable, match=why):
-        round_tasks(carried(encoder))
+        round_tasks(carried(encoder), ISSUER.public)
 
 
 def test_a_price_that_buys_no_noise_that_can_be_drawn_is_refused():
     with pytest.raises(Unanswerable, match="cannot be drawn"):
-        round_tasks(carried(budget=Fraction(1, 1 << 80)))
+        round_tasks(carried(budget=Fraction(1, 1 << 80)), ISSUER.public)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +170,7 @@ def whole(**changes):
 
 
 def test_one_report_is_made_for_the_whole_price_and_so_many_levels():
-    task = walk_task(whole())
+    task = walk_task(whole(), ISSUER.public)
     assert (task.walk.budget, task.walk.levels, task.measured.bits) == (PureDP(1), 3, 8)
     assert task.min_batch_size == 200
 
@@ -183,9 +187,9 @@ def test_one_report_is_made_for_the_whole_price_and_so_many_levels():
 )
 def test_one_report_for_anything_else_is_refused(wrong, why):
     with pytest.raises((InputError, Unanswerable), match=why):
-        walk_task(wrong())
+        walk_task(wrong(), ISSUER.public)
     with pytest.raises(InputError, match="another carrier"):
-        round_tasks(whole())
+        round_tasks(whole(), ISSUER.public)
 
 
 def test_a_path_is_that_of_one_cell_or_of_nowhere():

@@ -22,6 +22,7 @@ from hazemap.protocols.dap.aggregator_changes import (
     PutCollection,
     ScrubBatch,
     ScrubReports,
+    SpendCredentials,
     WithdrawQuestion,
 )
 from hazemap.protocols.dap.leader_jobs import REJECTED_JOB
@@ -44,7 +45,7 @@ def rejection_writes(task: int, reasons: dict[str, int]) -> list[Write]:
 
 def _writes(task: int, change: Change) -> list[Write]:
     match change:
-        case AddReports():
+        case AddReports() | SpendCredentials():
             return _reports(task, change)
         case ClaimReports() | CountReports() | ScrubReports() | ScrubBatch():
             return _claims(task, change)
@@ -58,7 +59,9 @@ def _writes(task: int, change: Change) -> list[Write]:
             return [_job(task, change)]
 
 
-def _reports(task: int, change: AddReports) -> list[Write]:
+def _reports(task: int, change: AddReports | SpendCredentials) -> list[Write]:
+    if isinstance(change, SpendCredentials):
+        return [Write("INSERT INTO credentials VALUES (?, ?, ?)", (task, *each)) for each in change.credentials]
     sql = "INSERT INTO reports VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
     return [Write(sql, (task, each.metadata.report_id, each.metadata.time, each.to_bytes())) for each in change.reports]
 

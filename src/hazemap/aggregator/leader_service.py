@@ -15,11 +15,12 @@ from typing import Final
 from hazemap.aggregator.change_writes import change_writes, rejection_writes
 from hazemap.aggregator.hpke_key_ring import DecryptionKeyRing
 from hazemap.aggregator.opened_shares import OpenedShares, RememberingKeys
+from hazemap.aggregator.report_room import ReportRoom
 from hazemap.aggregator.request_leases import RequestLeases
 from hazemap.aggregator.task_records import TaskRecords
 from hazemap.aggregator.work_log import log, log_work
 from hazemap.errors import CodecError
-from hazemap.protocols.dap.aggregator_changes import CollectionJob, Outcome
+from hazemap.protocols.dap.aggregator_changes import AddReports, CollectionJob, Outcome
 from hazemap.protocols.dap.aggregator_task import AggregatorTask
 from hazemap.protocols.dap.answer_sizes import longest_aggregation_answer, longest_share
 from hazemap.protocols.dap.basic_types import BATCH_ID
@@ -82,10 +83,11 @@ class LeaderService:
         draw: Callable[[int], bytes],
         opened: OpenedShares | None = None,
     ) -> None:
-        self.sizes = ReportSizes.of(task.vdaf)
+        self.sizes = ReportSizes.of(task.task, task.vdaf)
         self.task, self._opened = task, opened or OpenedShares()
         self._store, self._number, self._draw = store, number, draw
         self._records = TaskRecords(store.read, number)
+        self._room = ReportRoom(task, self._records)
         self._lock, self._counting = Lock(), Lock()
         self._going: OrderedDict[bytes, _Going] = OrderedDict()
         self._leases = RequestLeases()
@@ -94,14 +96,21 @@ class LeaderService:
         self.listener: Callable[[], None] = lambda: None
         """who is told, from any thread, that there may be something to do"""
 
+    def longest_upload(self, now: int) -> int:
+        """Bytes of the longest upload: of one report, which may be here, where the task has room for no other."""
+        return self.sizes.longest_upload if self._room.left(now) else self.sizes.longest
+
     def upload(self, body: bytes, keys: DecryptionKeyRing, now: int) -> tuple[bytes, list[Write]]:
-        """The answer to an `UploadRequest`, and what must be written before it is given."""
-        outcome = self._looked_at(uploaded(self.task, keys, self._records, body, now), now)
-        return outcome.message, self._writes(outcome)
+        """The answer to an `UploadRequest`, and what must be written before it is given.
+
+        A `Contradiction` at writing means that another upload was faster: ask again.
+        """
+        outcome = uploaded(self.task, keys, self._records, body, now, self._room.left(now))
+        return outcome.message, self._taken_in(outcome, now)
 
     def upload_09(self, body: bytes, keys: DecryptionKeyRing, now: int) -> list[Write]:
         """What must be written before an upload of DAP-09 is answered."""
-        return self._writes(self._looked_at(uploaded_09(self.task, keys, self._records, body, now), now))
+        return self._taken_in(uploaded_09(self.task, keys, self._records, body, now, self._room.left(now)), now)
 
     def drop_collection(self, job_id: bytes) -> None:
         """Forget a collection job; its batch stays closed if it was.
@@ -277,11 +286,12 @@ class LeaderService:
         rows = self._store.read(f"SELECT {what} WHERE task = ? AND job = ?", self._number, job_id)
         return [(bytes(body), bytes(peer)) for body, peer in rows if body is not None]
 
-    def _looked_at(self, outcome: Outcome, now: int) -> Outcome:
+    def _taken_in(self, outcome: Outcome, now: int) -> list[Write]:
         with self._counting:
             for time in outcome.times:
                 self.ages.observe(now - time * self.task.task.time_precision)
-        return outcome
+            self._room.taken(sum(len(each.reports) for each in outcome.changes if isinstance(each, AddReports)))
+        return self._writes(outcome)
 
     def _writes(self, outcome: Outcome) -> list[Write]:
         reasons = dict(Counter(error.name.lower() for error in outcome.rejected))

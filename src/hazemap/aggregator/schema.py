@@ -2,7 +2,7 @@
 
 from hazemap.service.store import Schema
 
-VERSION = 4
+VERSION = 5
 
 _QUESTIONS = """CREATE TABLE questions (
 task BIGINT NOT NULL,
@@ -16,6 +16,13 @@ PRIMARY KEY (task, first, place)
 _FORGOTTEN = """CREATE TABLE forgotten (
 task BIGINT PRIMARY KEY,
 earliest BIGINT NOT NULL
+)"""
+
+_CREDENTIALS = """CREATE TABLE credentials (
+task BIGINT NOT NULL REFERENCES tasks (task),
+serial BLOB NOT NULL,
+report BLOB NOT NULL,
+PRIMARY KEY (task, serial)
 )"""
 
 TABLES = (
@@ -91,6 +98,7 @@ TABLES = (
     )""",
     _QUESTIONS,
     _FORGOTTEN,
+    _CREDENTIALS,
     """CREATE TABLE aggregate_shares (
         task BIGINT NOT NULL,
         share BLOB NOT NULL,
@@ -130,6 +138,7 @@ TABLES = (
 * `tasks`: which tasks were ever served, with a digest of all that must not change of them; of one that is over, empty.
 * `reports` (leader): what was uploaded. `body` is gone once it is not needed; the row stays, so that the report is not
   taken again, until it expires.
+* `credentials`: serials that were spent, each with a digest of its report, for as long as the task is served.
 * `jobs`: aggregation jobs. `request` is there while a job is under way: what a helper was sent first; what a leader
   sends, but of its first step the reports' ids alone. Here and in `collections` who works on what is
   not written any more: `lease` is nothing and `lease_until` 0, but where an older hazemap was ended.
@@ -147,7 +156,7 @@ TABLES = (
 * `rejections`: how many reports of a task were not taken, by the reason.
 """
 
-MIGRATIONS = {1: (_QUESTIONS,), 2: (_FORGOTTEN,), 3: ()}
+MIGRATIONS = {1: (_QUESTIONS,), 2: (_FORGOTTEN,), 3: (), 4: (_CREDENTIALS,)}
 """How each older version becomes the next; the fourth has the same tables, and other requests in `jobs`."""
 
 SCHEMA = Schema("aggregator version", VERSION, TABLES, MIGRATIONS)

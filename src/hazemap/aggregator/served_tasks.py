@@ -24,7 +24,8 @@ def aggregator_task(file: TaskFile, stream: Callable[[], Stream] = Stream.from_o
     task = file.task
     noisy = task.privacy is not None or task.walk is not None
     noise: DrawNoise | None = (lambda law, size: law.draw(stream(), size)) if noisy else None
-    return AggregatorTask(task, role, vdaf_of(task), file.verify_key, file.collector, noise, file.report_expiry)
+    terms = file.report_expiry, file.open_reports
+    return AggregatorTask(task, role, vdaf_of(task), file.verify_key, file.collector, noise, *terms)
 
 
 def register_tasks(store: Store, files: Iterable[TaskFile], role: Role) -> dict[bytes, int]:

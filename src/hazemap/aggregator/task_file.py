@@ -16,7 +16,7 @@ from hazemap.errors import CodecError, FileError, InputError
 from hazemap.protocols.dap.basic_types import TASK_ID, Role
 from hazemap.protocols.dap.hpke_configs import HpkeConfig
 from hazemap.protocols.dap.resource_paths import id_text, read_id
-from hazemap.protocols.dap.task import Task
+from hazemap.protocols.dap.task import MOST_REPORTS, Task
 from hazemap.protocols.dap.task_vdaf import vdaf_of
 from hazemap.protocols.dap.versions import VERSIONS
 from hazemap.protocols.hpke import KeyPair
@@ -26,6 +26,7 @@ from hazemap.service.access_tokens import kept
 LARGEST: Final = 1 << 20
 """Letters of a file."""
 _KEY = 32
+ROLES: Final = {"leader": Role.LEADER, "helper": Role.HELPER}
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class TaskFile:
     accepted_token: bytes | None = field(default=None, repr=False)
     """hash of the token that the helper takes from the leader, or the leader from the collector"""
     report_expiry: int | None = None
+    open_reports: int | None = None
+    """a declaration: whoever has the task's id may upload, as often as they like, until so many reports are stored"""
 
     def to_toml(self) -> str:
         """The file's text."""
@@ -56,6 +59,7 @@ class TaskFile:
             "token": self.peer_token,
             "accepted_token_sha256": _text(self.accepted_token),
             "report_expiry_seconds": self.report_expiry,
+            "open_reports": self.open_reports,
         }
         lines = [f"# A task of DAP, as its {self.party} knows it."]
         for name, value in values.items():
@@ -98,11 +102,24 @@ class TaskFile:
             data.get("token"),
             _bytes(data, "accepted_token_sha256"),
             data.get("report_expiry_seconds"),
+            data.get("open_reports"),
         )
         needed = _NEEDED.get(found.party)
         if needed is None or any(getattr(found, name) is None for name in needed):
             raise InputError(f"a task's party is one of {', '.join(_NEEDED)}, and its file has all that this one needs")
+        found._check_open()
         return found
+
+    def _check_open(self) -> None:
+        """InputError unless an aggregator's task says who may upload to it."""
+        declared = self.open_reports is not None
+        if declared and (self.party not in ROLES or not 1 <= (self.open_reports or 0) <= MOST_REPORTS):
+            raise InputError(f"a leader's or helper's task is open to 1 to {MOST_REPORTS:,} reports: see open_reports")
+        if self.party in ROLES and declared is not (self.task.admission is None):
+            raise InputError(
+                "a task names who gives out credentials for its reports, or else says to how many reports it is open, "
+                "whoever sends them: open_reports = 100000"
+            )
 
     def write(self, path: Path) -> None:
         """Into a new file that only its owner may read."""
@@ -124,6 +141,7 @@ _FIELDS: Final[dict[str, type]] = {
     "token": str,
     "accepted_token_sha256": str,
     "report_expiry_seconds": int,
+    "open_reports": int,
 }
 _NEEDED: Final = {
     "leader": ("verify_key", "collector", "peer_token", "accepted_token"),
@@ -133,23 +151,26 @@ _NEEDED: Final = {
 }
 
 
-def new_task_files(task: Task, draw: Callable[[int], bytes], report_expiry: int | None = None) -> dict[str, TaskFile]:
-    """One file a party for a new task, with fresh keys and tokens; `draw` gives fresh random bytes."""
+def new_task_files(
+    task: Task, draw: Callable[[int], bytes], report_expiry: int | None = None, open_reports: int | None = None
+) -> dict[str, TaskFile]:
+    """One file a party for a new task, with fresh keys and tokens; `draw` gives fresh random bytes.
+
+    A task without an issuer of credentials is open to so many reports: see `TaskFile.open_reports`.
+    """
     from hazemap.aggregator.hpke_key_ring import SUITE
 
     pair = KeyPair.derived(SUITE.kem, draw(_KEY))
     config = HpkeConfig(draw(1)[0], SUITE.kem, SUITE.kdf, SUITE.aead, pair.public)
     key = draw(vdaf_of(task).VERIFY_KEY_SIZE)
     leaders, collectors = (id_text(draw(_KEY)) for _ in range(2))
+    terms = report_expiry, open_reports
     return {
-        "leader": TaskFile("leader", task, key, config, None, leaders, kept(collectors), report_expiry=report_expiry),
-        "helper": TaskFile("helper", task, key, config, None, None, kept(leaders), report_expiry=report_expiry),
+        "leader": TaskFile("leader", task, key, config, None, leaders, kept(collectors), *terms),
+        "helper": TaskFile("helper", task, key, config, None, None, kept(leaders), *terms),
         "collector": TaskFile("collector", task, None, config, pair.private, collectors),
         "client": TaskFile("client", task),
     }
-
-
-ROLES: Final = {"leader": Role.LEADER, "helper": Role.HELPER}
 
 
 def _text(value: bytes | None) -> str | None:

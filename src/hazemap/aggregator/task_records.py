@@ -73,6 +73,23 @@ class TaskRecords:
         """Those of the reports that were uploaded before."""
         return self._of(report_ids, "SELECT report FROM reports WHERE task = ?", self._task)
 
+    def stored(self) -> int:
+        """How many reports are kept, whole or only by their ids."""
+        [(number,)] = self._read("SELECT count(*) FROM reports WHERE task = ?", self._task)
+        return int(number)
+
+    def spent(self, serials: list[bytes]) -> dict[bytes, bytes]:
+        """Those of the serials that were spent, each with the digest of its report."""
+        rows = self._listed(
+            serials, "SELECT serial, report FROM credentials WHERE task = ?", self._task, column="serial"
+        )
+        return {bytes(serial): bytes(report) for serial, report in rows}
+
+    def all_spent(self) -> int:
+        """How many were spent."""
+        [(number,)] = self._read("SELECT count(*) FROM credentials WHERE task = ?", self._task)
+        return int(number)
+
     def collected(self, batch: Batch) -> list[tuple[Batch, bytes]]:
         """The collected batches that overlap this one, each with its parameter, in the order of their collection."""
         rows = self._read(

@@ -18,6 +18,7 @@ _ROWS: Final = (
     "shards",
     "jobs",
     "reports",
+    "credentials",
     "questions",
     "aggregate_shares",
     "collections",

@@ -28,7 +28,7 @@ app.command("map", epilog=collected_map.EXAMPLE)(collected_map.collected)
 
 @app.command(
     epilog="Example: [bold]hazemap collector task histogram:4096 --leader https://one.example/ --helper "
-    "https://two.example/ --least 1000 --epsilon 1 -o tasks[/bold]"
+    "https://two.example/ --least 1000 --epsilon 1 --open 100000 -o tasks[/bold]"
 )
 def task(
     measurement: Annotated[
@@ -41,6 +41,15 @@ def task(
     leader: Annotated[str, typer.Option(metavar="URL", help="The leader's address, as clients use it.")],
     helper: Annotated[str, typer.Option(metavar="URL", help="The helper's.")],
     least: Annotated[int, typer.Option(min=1, help="The fewest reports that a batch may have.")],
+    open_reports: Annotated[
+        int,
+        typer.Option(
+            "--open",
+            metavar="REPORTS",
+            min=1,
+            help="Declare the task open: anyone may upload, as often as they like, until so many reports are stored.",
+        ),
+    ],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="A new folder for one file a party.")],
     seconds: Annotated[int, typer.Option(min=1, help="The time precision: a batch has one or several.")] = 3600,
     epsilon: Annotated[
@@ -81,7 +90,8 @@ def task(
 ) -> None:
     """Set up a task: four files, for the leader, the helper, the collector and clients.
 
-    Hand each file over on a way that nobody else reads. Only the clients' may be public.
+    Hand each file over on a way that nobody else reads. Only the clients' may be public. Nobody proves who they are to
+    such a task, so one client may count many times: campaigns give out credentials instead.
     """
     import os
 
@@ -120,7 +130,8 @@ def task(
         version=VERSIONS[version],
         walk=walk,
     )
-    files = new_task_files(made, os.urandom, None if expiry_days is None else 86_400 * expiry_days)
+    expiry = None if expiry_days is None else 86_400 * expiry_days
+    files = new_task_files(made, os.urandom, expiry, open_reports)
     try:
         output.mkdir(mode=0o700)
     except OSError as error:

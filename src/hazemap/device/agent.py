@@ -92,7 +92,7 @@ class Agent:
 
     def __post_init__(self) -> None:
         account = DeviceAccount(self.store, self.device, self.enrolment, self.policy, self.public_log)
-        self._carrying = CarriedAnswers(account, self.lines, self.commits)
+        self._carrying = CarriedAnswers(account, self.lines, self.commits, ask=self._credentials)
         self._answering = Answering(account)
 
     async def run(self) -> None:
@@ -169,6 +169,15 @@ class Agent:
         await self.http_transport.send("POST", f"{path}/refusal", ticket, content, "application/json")
         self.refusals, self.refused = self.refusals + 1, self.refused + 1
         return AFTER_REFUSALS.wait(self.refused)
+
+    async def _credentials(self, session: bytes, keys: bytes) -> bytes:
+        """What the server gives for a report to others, bound to these keys."""
+        path, ticket = f"/v1/tasks/{session.hex()}/credentials", self.enrolment.ticket or ""
+        answer = await self.http_transport.send("POST", path, ticket, keys, "application/octet-stream")
+        if answer.status == 200:
+            return answer.content
+        why = f"the server gave no credential for this report, but HTTP {answer.status}"
+        raise Unreachable(why, answer.wait) if answer.status in (401, 409) else Refused(why)
 
     async def _held(self, begun: float) -> None:
         """Wait until the time at which an answer may go out, and let others work meanwhile."""

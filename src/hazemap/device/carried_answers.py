@@ -23,6 +23,7 @@ from hazemap.device.encrypted_store import Commits, Write
 from hazemap.device.query_description import described
 from hazemap.device.recipe_answer import Audience, RecipeAnswers
 from hazemap.device.recipe_log_entry import RecipeLogEntry
+from hazemap.device.report_credentials import AskCredentials, ReportCredentials, nobody_to_ask
 from hazemap.device.report_lines import ReportLines
 from hazemap.device.report_records import KeptReport
 from hazemap.device.round_report_line import RoundReportLine
@@ -73,7 +74,8 @@ class CarriedAnswers:
     account: DeviceAccount
     lines: ReportLines
     commits: Commits
-    made: Callable[[CarriedTask, Policy, ReportLines], CarrierLine] = field(default=carrier_line)
+    made: Callable[[CarriedTask, Policy, ReportLines, ReportCredentials], CarrierLine] = field(default=carrier_line)
+    ask: AskCredentials = nobody_to_ask
 
     def recipe_task(self, work: ServerTask) -> Task | None:
         """The recipe's task that a report would be made for: the public log is read before that."""
@@ -127,7 +129,9 @@ class CarriedAnswers:
             return ShuffledLine(carried, self.account.policy, self.lines, work.message, pinned)
         if work.message:
             raise Refused("an announcement is a task, and nothing else")
-        return self.made(carried, self.account.policy, self.lines)
+        own = self.account.enrolment
+        credentials = ReportCredentials(work.session, own.identity, bytes.fromhex(own.pinned or ""), self.ask)
+        return self.made(carried, self.account.policy, self.lines, credentials)
 
     async def _paid(
         self, work: ServerTask, carried: CarriedTask, line: CarrierLine, now: datetime, seen: LogHead

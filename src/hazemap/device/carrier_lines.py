@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from hazemap.device.consent_policy import Policy
+from hazemap.device.report_credentials import ReportCredentials
 from hazemap.device.report_lines import ReportLines
 from hazemap.device.round_report_line import RoundReportLine
 from hazemap.device.whole_tree_line import WholeTreeLine
@@ -35,16 +36,18 @@ class CarrierLine(Protocol):
         """Send it until it is there, once or as often as needed: it counts once. Errors as for `ready`."""
 
 
-LINES: Mapping[type, Callable[[CarriedTask, Policy, ReportLines], CarrierLine]] = {
+LINES: Mapping[type, Callable[[CarriedTask, Policy, ReportLines, ReportCredentials], CarrierLine]] = {
     ByTwoServers: RoundReportLine,
     ByOneReport: WholeTreeLine,
 }
 """The line's maker, by the carrier's type."""
 
 
-def carrier_line(carried: CarriedTask, policy: Policy, lines: ReportLines) -> CarrierLine:
+def carrier_line(
+    carried: CarriedTask, policy: Policy, lines: ReportLines, credentials: ReportCredentials
+) -> CarrierLine:
     """The line of a round; `Refused` where this device has none to such a carrier."""
     made = LINES.get(type(carried.carrier))
     if made is None:
         raise Refused(f"this device cannot report by {carried.carrier.trust!r} yet")
-    return made(carried, policy, lines)
+    return made(carried, policy, lines, credentials)

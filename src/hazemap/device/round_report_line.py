@@ -19,7 +19,7 @@ class RoundReportLine(ComputedTasksLine):
 
     def tasks(self) -> Sequence[Task]:
         """One for each vector."""
-        return round_tasks(self._carried)
+        return round_tasks(self._carried, self._credentials.issuer)
 
     def parcel(self, rows: Callable[[], MemoryTable], seconds: int, coins: Drawn) -> tuple[bytes, str, str | None]:
         """A report for each vector."""

@@ -11,6 +11,7 @@ from hazemap.arrays import Ints
 from hazemap.device.carried_policy import pins
 from hazemap.device.consent_policy import Policy
 from hazemap.device.dap_report_upload import OutdatedKeys, ReportUpload
+from hazemap.device.report_credentials import ReportCredentials
 from hazemap.device.report_lines import ReportLines
 from hazemap.errors import CodecError, HazemapError, Refused
 from hazemap.protocols.dap.client import Client
@@ -29,21 +30,30 @@ _LENGTH: Final = 4
 class TwoServerLine:
     """The line of one round. `tasks` are those that follow from it; `measured` what is reported to each."""
 
-    def __init__(self, carried: CarriedTask, tasks: Sequence[DapTask], policy: Policy, lines: ReportLines) -> None:
+    def __init__(
+        self,
+        carried: CarriedTask,
+        tasks: Sequence[DapTask],
+        policy: Policy,
+        lines: ReportLines,
+        credentials: ReportCredentials,
+    ) -> None:
         carrier = carried.carrier
         if not isinstance(carrier, ByTwoServers | ByOneReport):
             raise Refused("this report is for other servers")
         self._carrier, self._lines, self._pins = carrier, lines, pins(policy, carried)
         self._each = [(task, _vdaf(task.id, task.configuration)) for task in tasks]
         self._keys: tuple[HpkeConfig, HpkeConfig] | None = None
+        self._credentials = credentials
 
     async def ready(self) -> None:
-        """Fetch both servers' keys, or take those that are known: before anything is charged."""
+        """Fetch both servers' keys, or take those that are known, and credentials: before anything is charged."""
         leader, helper = self._carrier.leader, self._carrier.helper
         self._keys = (
             await self._lines.key(leader, self._pins.get(leader, "")),
             await self._lines.key(helper, self._pins.get(helper, "")),
         )
+        await self._credentials.fetch([task for task, _ in self._each])
 
     def parcel(self, measured: Sequence[object], seconds: int, coins: Drawn) -> bytes:
         """The reports' bytes: made once, kept, and sent as they are however often.
@@ -55,9 +65,11 @@ class TwoServerLine:
         found = []
         for (task, vdaf), measurement in zip(self._each, measured, strict=True):
             client = Client(task, vdaf, *self._keys)
-            sealed_for = (task.id, task.configuration, *(key.to_bytes() for key in self._keys))
+            held = self._credentials.held(task)
+            keys = (key.to_bytes() for key in self._keys)
+            sealed_for = (task.id, task.configuration, *keys, held.serial, held.issued)
             stream = coins(*sealed_for, b"%d" % task.time_at(seconds))
-            report = client.report(measurement, seconds, stream.bytes(client.randomness_bytes))
+            report = client.report(measurement, seconds, stream.bytes(client.randomness_bytes), credential=held)
             if not isinstance(report, Report):
                 raise Refused("reports of campaigns are of DAP-18")
             found.append(report.to_bytes())
@@ -76,8 +88,10 @@ class TwoServerLine:
 class ComputedTasksLine(ABC):
     """A `CarrierLine` to two servers whose tasks are computed here, from the announcement alone."""
 
-    def __init__(self, carried: CarriedTask, policy: Policy, lines: ReportLines) -> None:
-        self._carried, self._policy, self._lines = carried, policy, lines
+    def __init__(
+        self, carried: CarriedTask, policy: Policy, lines: ReportLines, credentials: ReportCredentials
+    ) -> None:
+        self._carried, self._policy, self._lines, self._credentials = carried, policy, lines, credentials
         self._line: TwoServerLine | None = None
 
     @abstractmethod
@@ -93,7 +107,7 @@ class ComputedTasksLine(ABC):
         return None
 
     async def ready(self) -> None:
-        """Fetch both servers' keys."""
+        """Fetch both servers' keys, and the device's credentials."""
         await self._known().ready()
 
     def sealed(self, measured: Sequence[object], seconds: int, coins: Drawn) -> bytes:
@@ -106,7 +120,7 @@ class ComputedTasksLine(ABC):
 
     def _known(self) -> TwoServerLine:
         if self._line is None:
-            self._line = TwoServerLine(self._carried, self.tasks(), self._policy, self._lines)
+            self._line = TwoServerLine(self._carried, self.tasks(), self._policy, self._lines, self._credentials)
         return self._line
 
 

@@ -20,7 +20,7 @@ class WholeTreeLine(ComputedTasksLine):
 
     def tasks(self) -> Sequence[Task]:
         """One for all questions."""
-        return (walk_task(self._carried),)
+        return (walk_task(self._carried, self._credentials.issuer),)
 
     def parcel(self, rows: Callable[[], MemoryTable], seconds: int, coins: Drawn) -> tuple[bytes, str, str | None]:
         """The report of one path."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from hazemap.errors import NotOpened
+from hazemap.errors import NotOpened, Refused
 from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.device_enrolment import Device, Enrolled
 from hazemap.server.round_failure import PAID
@@ -20,6 +20,7 @@ from hazemap.server.shard import Late, SeatTask
 from hazemap.service.store import Write
 from hazemap.trust.carried_tasks import ANNOUNCED
 
+_OVER: Final = "this round is over, or does not ask this device: ask for work again"
 ASKED: Final = "asked"
 SENT: Final = "sent"
 DECLINED: Final = "declined"
@@ -29,6 +30,8 @@ _PERSON = "INSERT INTO announced_people (batch, device, state, reason) VALUES (?
 _FOUND = "SELECT batch, task, secret FROM announcements WHERE campaign = ? AND round = ?"
 _PEOPLE = "SELECT device, state, reason FROM announced_people WHERE batch = ? ORDER BY device"
 _REPLY = "UPDATE announced_people SET state = ?, reason = ? WHERE batch = ? AND device = ? AND state = 'asked'"
+_CREDITED = "INSERT INTO credited_people (batch, device) VALUES (?, ?) ON CONFLICT DO NOTHING"
+_ALL_CREDITED = "SELECT count(*) FROM credited_people WHERE batch = ?"
 _NOBODY = "DELETE FROM announced_people WHERE batch = ?"
 _NEVER = "DELETE FROM announcements WHERE batch = ?"
 _CLOSED = "UPDATE announcements SET secret = NULL WHERE campaign = ? AND round = ?"
@@ -62,6 +65,20 @@ def stored_announcement(store: CampaignStore, campaign: str, round_: int) -> Ann
 def forgotten(campaign: str, round_: int) -> Write:
     """The statement that deletes what only this server knew of a round, once it is answered."""
     return Write(_CLOSED, (campaign, round_))
+
+
+def check_counted(store: CampaignStore, announcement: Announcement, reports: int) -> None:
+    """`Refused`, in words, where servers have counted more reports than people were given a credential.
+
+    Each of the two counts a credential once, whatever the other says; a number with noise is never looked at.
+    """
+    [(issued,)] = store.read(_ALL_CREDITED, announcement.batch)
+    if reports > issued:
+        raise Refused(
+            f"round {announcement.round}: the servers counted {reports:,} reports, but only {issued:,} people were "
+            f"given a credential for one: a server does not follow the protocol, so nothing of this round is "
+            f"published{PAID}ask other servers"
+        )
 
 
 def given_up(batch: bytes) -> tuple[Write, ...]:
@@ -98,8 +115,17 @@ def nothing_more(_: Device) -> bytes:
     return b""
 
 
+def no_credentials(_: Device, keys: bytes) -> bytes:  # noqa: ARG001 - see `Issue`
+    """Of a round whose carrier takes no credentials that a device asks for."""
+    raise Late("no credentials are given out for this round")
+
+
+Issue = Callable[[Device, bytes], bytes]
+"""A device's credentials for a round, bound to keys of its own: the same each time. `InputError` for other keys."""
+
+
 class OpenRound:
-    """A round while devices report. `own` is what each device alone is told besides."""
+    """A round while devices report. `own` is what each device alone is told besides, `issue` gives credentials out."""
 
     def __init__(
         self,
@@ -107,8 +133,9 @@ class OpenRound:
         states: dict[str, tuple[str, str]],
         until: datetime,
         own: Callable[[Device], bytes],
+        issue: Issue = no_credentials,
     ) -> None:
-        self.announcement, self.states, self.until, self.own = announcement, states, until, own
+        self.announcement, self.states, self.until, self.own, self.issue = announcement, states, until, own, issue
         self.changed = asyncio.Event()
 
     @property
@@ -137,6 +164,7 @@ class Announcing:
         seconds: float,
         quiet: float | None = None,
         own: Callable[[Device], bytes] = nothing_more,
+        issue: Issue = no_credentials,
     ) -> Turnout:
         """Show it to its people until all have answered, or the time is over; what was stored of them counts.
 
@@ -145,7 +173,7 @@ class Announcing:
         rows = await asyncio.to_thread(self._store.read, _PEOPLE, announcement.batch)
         states = {name: (state, reason) for name, state, reason in rows}
         until = datetime.now(UTC) + timedelta(seconds=seconds)
-        there = OpenRound(announcement, states, until, own)
+        there = OpenRound(announcement, states, until, own, issue)
         people = [device for device in self._enrolled if device.name in states]
         self.running[announcement.batch] = there
         for device in people:
@@ -173,11 +201,23 @@ class Announcing:
                 return SeatTask(batch, ANNOUNCED, there.announcement.task, there.own(device), there.until)
         return None
 
+    async def credentials(self, device: Device, batch: bytes, keys: bytes) -> bytes:
+        """A device's credentials for a round; that it has them is on the disk before they leave. `Late` if unasked.
+
+        Who asks again gets the same. Who has said that the report has arrived may ask again, too: the answer is lost.
+        """
+        there = device.announced.get(batch)
+        if there is None:
+            raise Late(_OVER)
+        made = await asyncio.to_thread(there.issue, device, keys)
+        await self._store.write(Write(_CREDITED, (batch, device.name)))
+        return made
+
     async def answered(self, device: Device, batch: bytes, declined: str | None) -> None:
         """A device says that it has reported, or why it declines: on the disk when this returns. `Late` if unasked."""
         there = device.announced.get(batch)
         if there is None:
-            raise Late("this round is over, or does not ask this device: ask for work again")
+            raise Late(_OVER)
         if not there.waits_for(device):
             return
         state = (SENT, "") if declined is None else (DECLINED, declined)

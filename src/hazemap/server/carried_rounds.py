@@ -14,7 +14,15 @@ from hazemap.noisy_queries import Answer, Query, Question
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.local_randomisers import Asymmetric
 from hazemap.privacy.random_stream import Stream
-from hazemap.server.announced_rounds import Announcement, Turnout, forgotten, nothing_more, stored_announcement
+from hazemap.server.announced_rounds import (
+    Announcement,
+    Issue,
+    Turnout,
+    forgotten,
+    no_credentials,
+    nothing_more,
+    stored_announcement,
+)
 from hazemap.server.campaign_house import CampaignHouse
 from hazemap.server.campaign_spec import ORDER, Campaign
 from hazemap.server.campaign_store import CampaignStore
@@ -84,13 +92,19 @@ class CarriedRounds:
         log.info("%s, round %d: %d people report by %s", task.campaign, task.round, len(people), self.campaign.trust)
         return made, carried
 
-    async def reported(self, announcement: Announcement, own: Callable[[Device], bytes] = nothing_more) -> Turnout:
+    async def reported(
+        self,
+        announcement: Announcement,
+        own: Callable[[Device], bytes] = nothing_more,
+        issue: Issue = no_credentials,
+    ) -> Turnout:
         """Wait for the people's reports; `NotOpened` where fewer came than the carrier opens.
 
-        `own` is what each of them alone is told besides the announcement.
+        `own` is what each of them alone is told besides the announcement, `issue` gives out credentials.
         """
         least, deadlines = self.carrier.minimum, self.campaign.deadlines
-        turnout = await self.house.announcing.turnout(announcement, least, deadlines.masked, deadlines.quiet, own)
+        terms = deadlines.masked, deadlines.quiet, own, issue
+        turnout = await self.house.announcing.turnout(announcement, least, *terms)
         turnout.check(announcement.round, least)
         return turnout
 

@@ -17,7 +17,7 @@ from typing import Final
 from starlette.requests import ClientDisconnect
 
 from hazemap.codec import Limits, parsed
-from hazemap.errors import CodecError, Refused, StoreError
+from hazemap.errors import CodecError, InputError, Refused, StoreError
 from hazemap.server.coordinator import Coordinator
 from hazemap.server.device_enrolment import Device
 from hazemap.server.polling_interval import jittered
@@ -44,9 +44,12 @@ JSON: Header = (b"content-type", b"application/json")
 
 log = logging.getLogger("hazemap.server")
 
-PLACE = re.compile(r"/v1/tasks/([0-9a-f]{64})(/refusal)?")
+PLACE = re.compile(r"/v1/tasks/([0-9a-f]{64})(/refusal|/credentials)?")
 REASON = 4_096
 """Bytes of a refusal."""
+KEYS = 1 << 16
+"""Bytes of a device's keys for the tasks of a round: 2,048 of them."""
+BYTES: Header = (b"content-type", b"application/octet-stream")
 REFUSAL = Limits(length=REASON, items=16, work=0, depth=1)
 
 
@@ -95,14 +98,17 @@ class DeviceEndpoints:
         if seat is None and not announced:
             await self._seatless(session, send)
             return
+        refusal = found[2] == "/refusal"
         try:
-            if seat is None:
-                await self._hear(device, session, bool(found[2]), scope, receive, send)
+            if found[2] == "/credentials":
+                await self._credit(device, session, scope, receive, send)
+            elif seat is None:
+                await self._hear(device, session, refusal, scope, receive, send)
             else:
-                await self._take(seat, bool(found[2]), scope, receive, send)
+                await self._take(seat, refusal, scope, receive, send)
         except ClientDisconnect:
             return
-        except (TooLong, Late, Refused, CodecError, StoreError) as error:
+        except (TooLong, Late, Refused, InputError, CodecError, StoreError) as error:
             code = code_of(error, _CODES)
             headers = [(name.lower().encode(), value.encode()) for name, value in headers_of(error, code).items()]
             await complain(send, code, str(error), headers)
@@ -148,6 +154,11 @@ class DeviceEndpoints:
         content = await body(scope, receive, REASON if refusal else 0)
         await self._coordinator.announcing.answered(device, batch, said(content) if refusal else None)
         await reply(send, 204)
+
+    async def _credit(self, device: Device, batch: bytes, scope: Scope, receive: Receive, send: Send) -> None:
+        """A device asks for its credentials, with a key of its own for each of the round's tasks."""
+        keys = await body(scope, receive, KEYS)
+        await reply(send, 200, await self._coordinator.announcing.credentials(device, batch, keys), [BYTES])
 
     async def _take(self, seat: ShardSeat, refusal: bool, scope: Scope, receive: Receive, send: Send) -> None:
         content = await body(scope, receive, REASON if refusal else seat.shard.sum.longest)

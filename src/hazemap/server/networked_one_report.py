@@ -14,12 +14,13 @@ from hazemap.codec import dumps
 from hazemap.errors import InputError, Unanswerable
 from hazemap.noisy_queries import Answer, Question
 from hazemap.privacy.budget import Budget
+from hazemap.server.announced_rounds import check_counted
 from hazemap.server.campaign_spec import Campaign
 from hazemap.server.campaign_store import stored_exchanges
 from hazemap.server.carried_rounds import CarriedCampaign, exchange
 from hazemap.server.collected_one_report import CollectedOneReport
 from hazemap.server.stoppable_wait import stoppable
-from hazemap.server.task_provisioning import SECRET, files_of, provision
+from hazemap.server.task_provisioning import SECRET, files_of, issuing, provision
 from hazemap.trust.carried_tasks import CarriedTask
 from hazemap.trust.device_tasks import Task, round_price
 from hazemap.trust.one_report_prices import OneReportPrices
@@ -46,12 +47,15 @@ class NetworkedOneReport(CarriedCampaign):
         import httpx
 
         announcement, carried = await self.announced(_whole_tree(self.campaign))
-        files = files_of(await asyncio.to_thread(walk_task, carried), announcement.secret, FORGOTTEN)
+        issuer = self.house.identity
+        task = await asyncio.to_thread(walk_task, carried, issuer.public)
+        files = files_of(task, announcement.secret, FORGOTTEN)
         if not self.rounds:
             async with httpx.AsyncClient(verify=self.house.peers.trusting(), timeout=60) as http:
                 await provision(http, self.house.peers, [files])
-            await self.reported(announcement)
+            await self.reported(announcement, issue=issuing(issuer, announcement.secret, [task]))
         answer = await stoppable(lambda pause: self._asked(carried, files["collector"], question, price, pause))
+        await asyncio.to_thread(check_counted, self.store, announcement, answer.people or 0)
         name, round_ = self.campaign.name, self.rounds + 1
         await self.store.write(exchange(name, round_, dumps(question), dumps(answer)))
         self.rounds += 1
@@ -74,7 +78,7 @@ def check_walk(campaign: Campaign, carrier: ByOneReport) -> None:
     if campaign.bounding.outside.asked:
         raise InputError("one report says who is nowhere, and nobody is told how many are: leave people outside out")
     try:
-        walk_task(CarriedTask(_whole_tree(campaign), carrier, "0" * 64, 0))
+        walk_task(CarriedTask(_whole_tree(campaign), carrier, "0" * 64, 0), bytes(32))
         first = next(iter(campaign.algorithm.rounds(OneReportPrices(campaign.budget))))
         walk = PrefixWalk(carrier.levels, carrier.prefixes)
         walk.take(asked_of(first, "two servers").encoder)

@@ -19,12 +19,12 @@ from hazemap.noisy_queries import Answer, Question
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.dap.collector import AggregateResult
-from hazemap.server.announced_rounds import Announcement
+from hazemap.server.announced_rounds import Announcement, check_counted
 from hazemap.server.campaign_spec import ORDER, Campaign
 from hazemap.server.carried_rounds import CarriedCampaign, CarriedRounds
 from hazemap.server.patient_collection import collected
 from hazemap.server.stoppable_wait import stoppable
-from hazemap.server.task_provisioning import SECRET, files_of, provision
+from hazemap.server.task_provisioning import SECRET, files_of, issuing, provision
 from hazemap.trust.carried_tasks import CARRIED, CarriedTask
 from hazemap.trust.device_tasks import Task
 from hazemap.trust.one_hot_reports import vectors
@@ -81,17 +81,19 @@ async def summed(rounds: CarriedRounds, task: Task) -> Answer:
     import httpx
 
     announcement, carried = await rounds.announced(task)
-    peers = rounds.house.peers
-    files = [files_of(each, announcement.secret) for each in await asyncio.to_thread(round_tasks, carried)]
+    peers, issuer = rounds.house.peers, rounds.house.identity
+    tasks = await asyncio.to_thread(round_tasks, carried, issuer.public)
+    files = [files_of(each, announcement.secret) for each in tasks]
     async with httpx.AsyncClient(verify=peers.trusting(), timeout=60) as http:
         await provision(http, peers, files)
-    await rounds.reported(announcement)
+    await rounds.reported(announcement, issue=issuing(issuer, announcement.secret, tasks))
     collectors = [each["collector"] for each in files]
 
     def collect(pause: Callable[[float], None]) -> list[AggregateResult]:
         return _collected(rounds, carried, collectors, pause)
 
     results = await stoppable(collect)
+    await asyncio.to_thread(check_counted, rounds.store, announcement, max(each.count for each in results))
     return await rounds.stored(carried.task, await asyncio.to_thread(_answered, carried, results))
 
 

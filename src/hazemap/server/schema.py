@@ -2,7 +2,7 @@
 
 from hazemap.service.store import Schema
 
-VERSION = 4
+VERSION = 5
 """The schema this hazemap writes; older ones are brought up to it when they are opened."""
 
 SINCE_2 = (
@@ -90,6 +90,15 @@ SINCE_4 = (
 )
 """Tables that version 3 did not have."""
 
+SINCE_5 = (
+    """CREATE TABLE credited_people (
+        batch BLOB NOT NULL REFERENCES announcements (batch),
+        device TEXT NOT NULL,
+        PRIMARY KEY (batch, device)
+    )""",
+)
+"""The table that version 4 did not have."""
+
 TABLES = (
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     """CREATE TABLE devices (
@@ -147,6 +156,7 @@ TABLES = (
     *SINCE_2,
     *SINCE_3,
     *SINCE_4,
+    *SINCE_5,
 )
 """One list of tables for every database.
 
@@ -169,6 +179,7 @@ TABLES = (
 * `study_rounds`: each round of a study, its recipe, its price and what became of it.
 * `announcements`, `announced_people`: each round whose reports go to other servers, as devices are shown it, and what
   they said: `asked`, `sent` or `declined`. `secret` is what the coordinator opens the sums with; it is deleted then.
+* `credited_people`: which of them were given credentials for their reports.
 """
 
 
@@ -180,6 +191,7 @@ MIGRATIONS = {
     ),
     2: SINCE_3,
     3: SINCE_4,
+    4: SINCE_5,
 }
 """What makes the next version of one; all steps are one transaction."""
 

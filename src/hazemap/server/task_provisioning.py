@@ -7,9 +7,13 @@ from hashlib import shake_256
 from typing import TYPE_CHECKING, Final
 
 from hazemap.aggregator.task_file import TaskFile, new_task_files
-from hazemap.errors import Refused, Unreachable
+from hazemap.errors import InputError, Refused, Unreachable
+from hazemap.protocols.dap.report_credentials import issued
 from hazemap.protocols.dap.resource_paths import PROVISIONING
 from hazemap.protocols.dap.task import Task as DapTask
+from hazemap.protocols.secure_aggregation.signing_identities import KEY, Identity
+from hazemap.server.announced_rounds import Issue
+from hazemap.server.device_enrolment import Device
 from hazemap.service.bounded_answer import asked_async
 
 if TYPE_CHECKING:
@@ -22,6 +26,23 @@ log = logging.getLogger("hazemap.server")
 SECRET: Final = 32
 """Bytes from which all keys and tokens of a round follow."""
 TRIES: Final = 8
+
+
+def issuing(identity: Identity, secret: bytes, tasks: Sequence[DapTask]) -> Issue:
+    """Gives a device its credential for each of a round's tasks, in their order: from the round's secret, so the same.
+
+    The body of a device's request is a key for each task, one after another.
+    """
+
+    def issue(device: Device, keys: bytes) -> bytes:
+        if len(keys) != KEY * len(tasks):
+            raise InputError(f"this round has {len(tasks):,} tasks: ask with a key of {KEY} bytes for each of them")
+        each = (keys[KEY * at : KEY * (at + 1)] for at in range(len(tasks)))
+        return b"".join(
+            issued(identity, secret, task.id, device.identity, key) for task, key in zip(tasks, each, strict=True)
+        )
+
+    return issue
 
 
 def files_of(task: DapTask, secret: bytes, report_expiry: int | None = None) -> dict[str, TaskFile]:

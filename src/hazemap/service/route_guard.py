@@ -109,10 +109,15 @@ def place_from(scope: Scope) -> str:
     return place_of(client[0] if client else None)
 
 
+def announced_size(scope: Scope) -> int | None:
+    """The bytes of a body, by its head; None where that does not say."""
+    said = header(scope, b"content-length")
+    return int(said) if said.isascii() and said.isdigit() and len(said) < 20 else None
+
+
 async def body(scope: Scope, receive: Receive, most: int) -> bytes:
     """A request's body: `TooLong` at once where its head says so, `ClientDisconnect` if the other side has gone."""
-    said = header(scope, b"content-length")
-    parts, size = [], int(said) if said.isascii() and said.isdigit() and len(said) < 20 else 0
+    parts, size = [], announced_size(scope) or 0
     if size > most:
         raise TooLong(f"a body has at most {most:,} bytes here; {size:,} are announced")
     size, more = 0, True

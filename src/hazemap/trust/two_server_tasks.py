@@ -20,6 +20,7 @@ from hazemap.privacy.mechanisms import DiscreteLaplace
 from hazemap.privacy.two_server_noise import TwoServerNoise
 from hazemap.protocols.dap.basic_types import Interval
 from hazemap.protocols.dap.privacy_parameters import MICRO, PrivacyParameters
+from hazemap.protocols.dap.report_credentials import ReportAdmission
 from hazemap.protocols.dap.task import Task as DapTask
 from hazemap.protocols.dap.task_configuration import BatchMode
 from hazemap.protocols.dap.vdaf_configuration import MultihotConfiguration, Poplar1Configuration, VdafConfiguration
@@ -55,29 +56,30 @@ def round_noise(carried: CarriedTask) -> TwoServerNoise:
     return TwoServerNoise(DiscreteLaplace(scale))
 
 
-def round_tasks(carried: CarriedTask) -> tuple[DapTask, ...]:
+def round_tasks(carried: CarriedTask, issuer: bytes) -> tuple[DapTask, ...]:
     """One task for each vector of the round. `InputError` where the round is not of two servers.
 
+    `issuer` is the public key of the coordinator, which gives each of the round's people a credential for each task.
     They are computed once for each announcement that was read: O(cells asked).
     """
     known: tuple[DapTask, ...] | None = carried.__dict__.get("_round_tasks")
-    if known is None:
-        known = _round_tasks(carried)
+    if known is None or known[0].admission != admission(carried, issuer):
+        known = _round_tasks(carried, issuer)
         object.__setattr__(carried, "_round_tasks", known)
     return known
 
 
-def _round_tasks(carried: CarriedTask) -> tuple[DapTask, ...]:
+def _round_tasks(carried: CarriedTask, issuer: bytes) -> tuple[DapTask, ...]:
     if not isinstance(carried.carrier, ByTwoServers):
         raise InputError("a round of another carrier has no tasks for each question")
     info = _info(carried)
     if carried.task.recipe is not None:
-        return (_task(carried, 0, info, recipe_report(carried.task, carried.carrier)),)
+        return (_task(carried, issuer, 0, info, recipe_report(carried.task, carried.carrier)),)
     noise = round_noise(carried).each
     assert isinstance(noise, DiscreteLaplace)  # noqa: S101 - `round_noise` gives no other
     privacy = PrivacyParameters.of(noise, 1, Fraction(ceil(MICRO / noise.scale), MICRO))
     return tuple(
-        _task(carried, place, info, MultihotConfiguration(size, shortest_chunk_length(size + 1), 1), privacy)
+        _task(carried, issuer, place, info, MultihotConfiguration(size, shortest_chunk_length(size + 1), 1), privacy)
         for place, size in enumerate(vectors(carried.task.question.encoder))
     )
 
@@ -87,7 +89,7 @@ def whole_tree(tree: Tree, bounding: Bounding) -> Query:
     return Query(Counts(Leaves(tree, tree.root), bounding), Fraction(1))
 
 
-def walk_task(carried: CarriedTask) -> DapTask:
+def walk_task(carried: CarriedTask, issuer: bytes) -> DapTask:
     """The one task of a campaign to which people report once: its budget and its levels are bound into every report.
 
     `InputError` or `Unanswerable` where the round is not of one report, or has no tree that one can walk down.
@@ -103,7 +105,7 @@ def walk_task(carried: CarriedTask) -> DapTask:
     known: DapTask | None = carried.__dict__.get("_walk_task")
     if known is None:
         terms = WalkTerms.of(pure(task.budget), carrier.levels, carrier.prefixes)
-        known = _task(carried, 0, _info(carried), Poplar1Configuration(CellStrings(tree).bits), walk=terms)
+        known = _task(carried, issuer, 0, _info(carried), Poplar1Configuration(CellStrings(tree).bits), walk=terms)
         object.__setattr__(carried, "_walk_task", known)
     return known
 
@@ -121,6 +123,11 @@ def batch_interval(carried: CarriedTask) -> Interval:
     return Interval(carried.begun // PRECISION, 2)
 
 
+def admission(carried: CarriedTask, issuer: bytes) -> ReportAdmission:
+    """Who may report to the tasks of a round: whoever is asked, by credentials of this issuer."""
+    return ReportAdmission(issuer, carried.task.cohort.people)
+
+
 def _info(carried: CarriedTask) -> bytes:
     return CAMPAIGN + bytes.fromhex(digest(carried))
 
@@ -132,6 +139,7 @@ def task_id(carried: CarriedTask, place: int) -> bytes:
 
 def _task(
     carried: CarriedTask,
+    issuer: bytes,
     place: int,
     info: bytes,
     measured: VdafConfiguration,
@@ -152,4 +160,5 @@ def _task(
         interval=batch_interval(carried),
         privacy=privacy,
         walk=walk,
+        admission=admission(carried, issuer),
     )

@@ -36,7 +36,7 @@ def test_what_clients_send_has_the_lengths_of_their_task_and_nothing_else_has(me
     task = Task.created(b"t" * 32, b"info", *ends, 3600, 10, BatchMode.TIME_INTERVAL, measured, version=version)
     keys = [HpkeConfig(number, kem, 1, 1, KeyPair.derived(kem, bytes(66)).public) for number in (1, 2)]
     client = Client(task, vdaf_of(task), *keys)
-    sizes = ReportSizes.of(client.vdaf)
+    sizes = ReportSizes.of(task, client.vdaf)
     found = client.report(measurement, 10**9, (bytes(range(256)) * 9)[: client.randomness_bytes])
     assert sizes.least <= len(found.to_bytes()) <= sizes.longest_upload == AT_ONCE
     if version == DAP_09:

@@ -20,6 +20,13 @@ class AddReports:
 
 
 @dataclass(frozen=True)
+class SpendCredentials:
+    """Serials, each with the digest of the report that it was spent on; one that is there already contradicts it."""
+
+    credentials: tuple[tuple[bytes, bytes], ...] = field(repr=False)
+
+
+@dataclass(frozen=True)
 class ClaimReports:
     """These reports are verified by this job at this level, and by no other ever: a claim of another contradicts it.
 
@@ -187,6 +194,7 @@ class DropJob:
 
 Change = (
     AddReports
+    | SpendCredentials
     | ClaimReports
     | CountReports
     | ScrubReports

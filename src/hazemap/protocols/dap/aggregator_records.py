@@ -44,6 +44,14 @@ class AggregatorRecords(Protocol):
         """How many reports of a batch of times are in the sum with one parameter, and not in that with another."""
         ...
 
+    def spent(self, serials: list[bytes]) -> dict[bytes, bytes]:
+        """Those of the serials that were spent, each with the digest of its report."""
+        ...
+
+    def all_spent(self) -> int:
+        """How many were spent."""
+        ...
+
     def aggregate_share(self, share_id: bytes) -> tuple[bytes, bytes] | None:
         """The digest of the request for an aggregate share, and the answer."""
         ...

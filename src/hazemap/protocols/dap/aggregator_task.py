@@ -13,7 +13,7 @@ from hazemap.protocols.dap.collection_messages import AggregateShareAad, Collect
 from hazemap.protocols.dap.hpke_configs import HpkeConfig
 from hazemap.protocols.dap.prefix_question import read_question
 from hazemap.protocols.dap.problem_types import DapProblem, ProblemType
-from hazemap.protocols.dap.task import Task
+from hazemap.protocols.dap.task import MOST_REPORTS, Task
 from hazemap.protocols.dap.task_configuration import BatchMode
 from hazemap.protocols.dap.upload_messages import InputShareAad, PlaintextInputShare, ReportMetadata
 from hazemap.protocols.dap.upload_messages_09 import InputShareAad09, PlaintextInputShare09, ReportMetadata09
@@ -47,12 +47,18 @@ class AggregatorTask:
     draw_noise: DrawNoise | None = field(default=None, repr=False)
     report_expiry: int | None = None
     """seconds after which a report is no longer taken, and forgotten"""
+    open_reports: int | None = None
+    """reports that a leader keeps of a task that is declared open, whoever sends them"""
 
     def __post_init__(self) -> None:
         if self.role not in {Role.LEADER, Role.HELPER}:
             raise InputError("an aggregator is a leader or a helper")
         if (self.draw_noise is None) != (self.task.privacy is None and self.task.walk is None):
             raise InputError("an aggregator draws noise for a task that names it, and for no other")
+        if (self.task.admission is None) != (self.open_reports is not None):
+            raise InputError("a task either names who gives out credentials, or is declared open to so many reports")
+        if self.open_reports is not None and not 1 <= self.open_reports <= MOST_REPORTS:
+            raise InputError(f"a task is open to 1 to {MOST_REPORTS:,} reports, not {self.open_reports:,}")
         if self.collections > 1 and not self.by_time:
             raise InputError("batches that are collected at several levels are intervals of time")
         if len(self.verify_key) != self.vdaf.VERIFY_KEY_SIZE:

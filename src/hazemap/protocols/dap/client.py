@@ -7,6 +7,7 @@ from hazemap.errors import InputError
 from hazemap.protocols.dap.basic_types import REPORT_ID, HpkeCiphertext, Role
 from hazemap.protocols.dap.extensions import Extension, check_extensions
 from hazemap.protocols.dap.hpke_configs import HpkeConfig
+from hazemap.protocols.dap.report_credentials import HeldCredential, credited
 from hazemap.protocols.dap.task import Task
 from hazemap.protocols.dap.upload_messages import InputShareAad, PlaintextInputShare, Report, ReportMetadata
 from hazemap.protocols.dap.upload_messages_09 import InputShareAad09, PlaintextInputShare09, Report09, ReportMetadata09
@@ -62,9 +63,19 @@ class Client:
         return REPORT_ID + self.vdaf.RAND_SIZE + _ephemeral(self.leader) + _ephemeral(self.helper)
 
     def report(
-        self, measurement: Any, seconds: int, randomness: bytes, extensions: ReportExtensions = NOTHING_MORE
+        self,
+        measurement: Any,
+        seconds: int,
+        randomness: bytes,
+        extensions: ReportExtensions = NOTHING_MORE,
+        credential: HeldCredential | None = None,
     ) -> Report | Report09:
-        """A report of `measurement`, made `seconds` after the epoch; InputError for what cannot be measured."""
+        """A report of `measurement`, made `seconds` after the epoch; InputError for what cannot be measured.
+
+        `credential` is the device's for this task, and for no other report ever; a task that is open wants none.
+        """
+        if (credential is None) != (self.task.admission is None):
+            raise InputError("a report carries a credential where its task names an issuer, and nowhere else")
         if len(randomness) != self.randomness_bytes:
             raise InputError(f"a report needs {self.randomness_bytes} random bytes, not {len(randomness)}")
         at, pieces = 0, []
@@ -78,12 +89,17 @@ class Client:
         public_share, shares = self.vdaf.shard(self.task.context, measurement, report_id, rand)
         if self.task.version == DAP_09:
             return self._report_09(ReportMetadata09(report_id, time), public_share, shares, ephemeral, extensions)
-        metadata = ReportMetadata(report_id, time, extensions.public)
-        aad = InputShareAad(self.task.id, self.task.configuration, metadata, public_share).to_bytes()
         plain = [
             PlaintextInputShare(private, share).to_bytes()
             for private, share in zip((extensions.leader, extensions.helper), shares, strict=True)
         ]
+        public = extensions.public
+        if credential is not None:
+            leader, helper = plain
+            spent = credential.spent(credited(report_id, time, public_share), (leader, helper))
+            public = tuple(sorted((*public, spent.extension), key=lambda each: each.type))
+        metadata = ReportMetadata(report_id, time, public)
+        aad = InputShareAad(self.task.id, self.task.configuration, metadata, public_share).to_bytes()
         return Report(metadata, public_share, *self._sealed(aad, plain, ephemeral))
 
     def _report_09(

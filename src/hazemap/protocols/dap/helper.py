@@ -37,6 +37,7 @@ from hazemap.protocols.dap.batch_collection import batch_collection
 from hazemap.protocols.dap.batches import Batch
 from hazemap.protocols.dap.bucket_shards import OutputShare, bucket_shards
 from hazemap.protocols.dap.collection_messages import AggregateShare, AggregateShareReq
+from hazemap.protocols.dap.credential_checks import CredentialChecks
 from hazemap.protocols.dap.extensions import UnsupportedExtensions, check_extensions
 from hazemap.protocols.dap.input_share_opening import (
     DecryptionKeys,
@@ -137,14 +138,17 @@ class Helper:
         request, batch_id = self._read_init(body)
         task, agg_param = self._task, request.agg_param
         task.check_parameter(agg_param)
-        step = self._verify_all(request, batch_id, now)
+        shares = [each.report_share for each in request.verify_inits]
+        checks = CredentialChecks.of(task, self._records, [(each.metadata, each.public_share) for each in shares])
+        step = self._verify_all(request, batch_id, now, checks)
         answer = step.answer()
-        buckets = [task.bucket(each.report_share.metadata.time, batch_id) for each in request.verify_inits]
+        buckets = [task.bucket(each.metadata.time, batch_id) for each in shares]
         batch = Batch(min(buckets), max(buckets))
         job = AggregationJob(job_id, agg_param, batch, 0, digest, answer, body if step.going else None)
-        times = {each.report_share.metadata.report_id: each.report_share.metadata.time for each in request.verify_inits}
+        times = {each.metadata.report_id: each.metadata.time for each in shares}
         begun = tuple(each for each in times.items() if step.rejected.get(each[0]) in VERIFIED)
         claim = (ClaimReports(job_id, task.level(agg_param), begun),) if begun else ()
+        claim = (*claim, *checks.changes({report_id for report_id, _ in begun}))
         changes = (AddJob(job), *claim, *self._committed(job, step.shares))
         return Outcome(answer, job_id, changes, step.going, tuple(step.rejected.values()))
 
@@ -237,9 +241,13 @@ class Helper:
         request: AggregationJobInitReq,
         batch_id: bytes | None,
         now: int | None,
+        checks: CredentialChecks | None,
         taken_up: frozenset[bytes] | None = None,
     ) -> _Step:
-        """Verify the reports of a first request, or, of a job that is taken up again, those that went on."""
+        """Verify the reports of a first request, or, of a job that is taken up again, those that went on.
+
+        The `checks` of credentials were made before a job was begun, and their serials spent then.
+        """
         task, agg_param = self._task, request.agg_param
         inits = {
             each.report_share.metadata.report_id: each
@@ -258,7 +266,12 @@ class Helper:
             try:
                 if now is not None:  # those of a job that is taken up again were in time when it began
                     check_time(task, each.report_share.metadata.time, now, earliest)
-                opened[report_id] = ReportShare(report_id, each.report_share.public_share, self._open(each))
+                shared = each.report_share
+                if checks is not None:
+                    checks.check(shared.metadata, shared.public_share)
+                opened[report_id] = ReportShare(report_id, shared.public_share, self._open(each))
+                if checks is not None:
+                    checks.spend(shared.metadata, shared.public_share)
             except RejectedReport as rejected:
                 refused[report_id] = rejected.error
         states = helper_init(
@@ -285,7 +298,7 @@ class Helper:
         request, batch_id = self._read_init(body)
         answered = AggregationJobResp.from_bytes(job.answer).verify_resps
         accepted = frozenset(each.report_id for each in answered if each.payload)
-        return self._verify_all(request, batch_id, None, accepted).going
+        return self._verify_all(request, batch_id, None, None, accepted).going
 
     def _continued(
         self, job: AggregationJob, request: AggregationJobContinueReq, digest: bytes, before: dict[bytes, _Going]

@@ -7,10 +7,13 @@ from hazemap.errors import CodecError, Refused
 from hazemap.protocols.dap.aggregator_task import AggregatorTask
 from hazemap.protocols.dap.basic_types import HpkeCiphertext, ReportError
 from hazemap.protocols.dap.extensions import check_extensions
+from hazemap.protocols.dap.report_credentials import CREDENTIAL, ReportCredential
 from hazemap.protocols.dap.upload_messages import PlaintextInputShare, ReportMetadata
 
-KNOWN_REPORT_EXTENSIONS: Collection[int] = ()
-"""Types of report extensions that are understood: none are registered."""
+
+def known_extensions(task: AggregatorTask) -> Collection[int]:
+    """Types of public report extensions that are understood: none are registered, and private ones never."""
+    return () if task.task.admission is None else (CREDENTIAL,)
 
 
 class DecryptionKeys(Protocol):
@@ -53,9 +56,12 @@ def opened_share(
     public_share: bytes,
     sealed: HpkeCiphertext,
 ) -> bytes:
-    """This aggregator's input share; `RejectedReport` for one that may not be aggregated. Costs one key agreement."""
+    """This aggregator's input share; `RejectedReport` for one that may not be aggregated. Costs one key agreement.
+
+    Where the report carries a credential, the share is the one that the device made for this server.
+    """
     try:
-        public = check_extensions(metadata.public_extensions, KNOWN_REPORT_EXTENSIONS)
+        check_extensions(metadata.public_extensions, known_extensions(task))
     except CodecError:
         raise RejectedReport(ReportError.INVALID_MESSAGE) from None
     try:
@@ -66,9 +72,12 @@ def opened_share(
     try:
         share = task.read_input_share(plain)
         extensions = share.private_extensions if isinstance(share, PlaintextInputShare) else share.extensions
-        private = check_extensions(extensions, KNOWN_REPORT_EXTENSIONS)
+        check_extensions(extensions, ())
+        admitted = task.task.admission is None or ReportCredential.of(metadata.public_extensions).covers(
+            task.role, plain
+        )
     except CodecError:
         raise RejectedReport(ReportError.INVALID_MESSAGE) from None
-    if public.keys() & private.keys():
+    if not admitted:
         raise RejectedReport(ReportError.INVALID_MESSAGE)
     return share.payload

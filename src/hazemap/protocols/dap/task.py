@@ -8,6 +8,7 @@ from hazemap.errors import CodecError, InputError
 from hazemap.protocols.dap.basic_types import TASK_ID, Interval
 from hazemap.protocols.dap.extensions import Extension, check_extensions
 from hazemap.protocols.dap.privacy_parameters import PRIVACY_PARAMETERS, PrivacyParameters
+from hazemap.protocols.dap.report_credentials import ADMISSION, ReportAdmission
 from hazemap.protocols.dap.task_configuration import TASK_INTERVAL, BatchMode, TaskConfiguration, read_interval
 from hazemap.protocols.dap.vdaf_configuration import (
     MultihotConfiguration,
@@ -60,6 +61,8 @@ class Task:
     version: DapVersion = DAP_18
     walk: WalkTerms | None = None
     """what one report of a path may be asked, in a task of questions about it"""
+    admission: ReportAdmission | None = None
+    """who gives out the credentials of its reports; None for a task whose uploads are open"""
 
     @classmethod
     def created(
@@ -77,6 +80,7 @@ class Task:
         privacy: PrivacyParameters | None = None,
         version: DapVersion = DAP_18,
         walk: WalkTerms | None = None,
+        admission: ReportAdmission | None = None,
     ) -> Self:
         """A new task, with its one encoding; InputError for what cannot be."""
         extensions = [Extension(TASK_INTERVAL, interval.to_bytes())] if interval is not None else []
@@ -84,6 +88,8 @@ class Task:
             extensions.append(Extension(PRIVACY_PARAMETERS, privacy.to_bytes()))
         if walk is not None:
             extensions.append(Extension(WALK, walk.to_bytes()))
+        if admission is not None:
+            extensions.append(Extension(ADMISSION, admission.to_bytes()))
         if not (leader.isascii() and helper.isascii()):
             raise InputError("the address of an aggregator is ASCII: write other letters as IDNA and percent codes")
         configuration = TaskConfiguration(
@@ -114,8 +120,8 @@ class Task:
                 raise InputError("leader and helper have the same address: one server would hold both shares")
             measured = read_configuration(found.vdaf_type, found.vdaf_configuration)
             _check_version(measured, version)
-            extensions = check_extensions(found.extensions, {TASK_INTERVAL, PRIVACY_PARAMETERS, WALK})
-            interval = privacy = walk = None
+            extensions = check_extensions(found.extensions, {TASK_INTERVAL, PRIVACY_PARAMETERS, WALK, ADMISSION})
+            interval = privacy = walk = admission = None
             if (data := extensions.get(TASK_INTERVAL)) is not None:
                 interval = read_interval(data)
             if (data := extensions.get(PRIVACY_PARAMETERS)) is not None:
@@ -125,6 +131,11 @@ class Task:
                 walk = WalkTerms.from_bytes(data)
                 walk.check(measured)
                 _check_walk(found, version, privacy)
+            if (data := extensions.get(ADMISSION)) is not None:
+                admission = ReportAdmission.from_bytes(data)
+                admission.check(measured)
+                if version == DAP_09:
+                    raise InputError("reports of DAP-09 carry no credentials: its tasks are open")
         except InputError as error:
             raise CodecError(f"this task cannot be: {error}") from error
         return cls(
@@ -141,6 +152,7 @@ class Task:
             privacy,
             version,
             walk,
+            admission,
         )
 
     @property

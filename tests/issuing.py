@@ -1,0 +1,25 @@
+"""A coordinator that gives out credentials for reports to two servers, as devices under test ask it."""
+
+from types import SimpleNamespace
+
+from hazemap.protocols.dap.report_credentials import HeldCredential, issued, report_key
+from hazemap.protocols.secure_aggregation.signing_identities import KEY, Identity
+from hazemap.trust.two_server_tasks import task_id
+
+ISSUER = Identity.from_bytes(b"i" * 32)
+SECRET = b"a secret of a round of this test"
+
+
+async def given(session: bytes, keys: bytes) -> bytes:
+    """The credentials of one person, by the ids that a round's tasks have."""
+    round_ = SimpleNamespace(batch=session.hex())
+    return b"".join(
+        issued(ISSUER, SECRET, task_id(round_, at // KEY), b"ann", keys[at : at + KEY])
+        for at in range(0, len(keys), KEY)
+    )
+
+
+def credential(task, person=b"ann", issuer=ISSUER, secret=SECRET):
+    """A person's credential for a task, with the key that spends it."""
+    key = report_key(person.ljust(KEY), task.id)
+    return HeldCredential.received(issued(issuer, secret, task.id, person, key.public), key, issuer.public, task.id)
