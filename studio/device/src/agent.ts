@@ -1,4 +1,4 @@
-import { bigEndian, systemRandom } from "./bytes.js";
+import { bigEndian, type Bytes, systemRandom } from "./bytes.js";
 import type { Device, DeviceAnswer, Log } from "./device.js";
 import type { DeviceStore } from "./device_store.js";
 import { enrol } from "./enrolment.js";
@@ -120,8 +120,11 @@ export class Agent {
   /** A report that goes to other servers: made, charged and sent there; the server hears only that it was. */
   private async carried(work: ServerTask, now: number): Promise<number> {
     const key = (url: string) => fetchedKey(url, this.pins.get(url) ?? "");
-    const due = await this.device.report(work, now, async ({ carrier }) => [await key(carrier.leader), await key(carrier.helper)]);
     const path = `/v1/tasks/${work.session}`;
+    const due = await this.device.report(work, now, {
+      keys: async ({ carrier }) => [await key(carrier.leader), await key(carrier.helper)],
+      credential: (own) => this.credential(path, own),
+    });
     let refusal = typeof due === "string" ? due : null;
     if (typeof due !== "string") {
       try {
@@ -142,6 +145,14 @@ export class Agent {
       await this.http.post(`${path}/refusal`, this.store.record.ticket, { reason: refusal });
     }
     return this.after(refusal !== null);
+  }
+
+  /** The server's credential for a report to others, bound to this key. */
+  private async credential(path: string, key: Bytes): Promise<Bytes> {
+    const { status, wait, content } = await this.http.send("POST", `${path}/credentials`, this.store.record.ticket, key, "application/octet-stream");
+    if (status === 200) return content;
+    const why = `the server gave no credential for this report, but HTTP ${status}`;
+    throw status === 401 || status === 409 ? new Unreachable(why, wait) : new Refused(why);
   }
 
   /** What is in the store goes out. A 409 may be about bytes that had arrived before, so the session stays open. */

@@ -62,8 +62,8 @@ function carrierOf(json: Parameters<typeof typed>[0]): TwoServers {
   return { leader: one, helper: two, minimum: whole(minimum, "the least reports", 1, MOST_REPORTS) };
 }
 
-/** The one task of DAP that follows from a round: computed here, and taken from nobody. */
-export async function dapTask({ task, carrier, batch, begun, digest }: CarriedRound): Promise<DapTask> {
+/** The one task of DAP that follows from a round, with credentials of this issuer: computed here, and taken from nobody. */
+export async function dapTask({ task, carrier, batch, begun, digest }: CarriedRound, issuer: Bytes): Promise<DapTask> {
   const { size, sensitivity, price } = task;
   if (sensitivity !== 1) {
     throw new Refused(`a report proves a single 1 in one place, but here a person may add ${sensitivity}`);
@@ -83,6 +83,7 @@ export async function dapTask({ task, carrier, batch, begun, digest }: CarriedRo
     precision: PRECISION, begins: Math.floor(begun / PRECISION), lasts: 2,
     length: size, chunk: shortestChunk(size + 1), most: 1,
     scale, micro,
+    issuer, reports: task.cohort.people,
   };
   const id = await sha256(ascii("hazemap task of a campaign"), unhex(batch), uint32(0));
   return { id, terms, configuration: encodeConfiguration(terms) };

@@ -2,13 +2,15 @@ import { ascii, type Bytes, join, toBigEndian, uint32 } from "./bytes.js";
 import { CodecError, Refused } from "./errors.js";
 import { type HpkeConfig, seal, usable } from "./hpke.js";
 import { Prio3Multihot } from "./prio3_multihot.js";
+import { type Credential, spend } from "./report_credential.js";
 import { opaque, TlsReader } from "./tls_encoding.js";
 
 const uint = (x: number | bigint, width: number): Bytes => toBigEndian(BigInt(x), width);
 const VERSION = ascii("dap-18");
 const [CLIENT, LEADER, HELPER] = [1, 2, 3];
 const [TIME_INTERVAL, MULTIHOT] = [1, 5];
-const [INTERVAL_EXTENSION, PRIVACY_EXTENSION] = [1, 0xff01];
+const [INTERVAL_EXTENSION, PRIVACY_EXTENSION, ADMISSION_EXTENSION] = [1, 0xff01, 0xff03];
+const CREDENTIAL_EXTENSION = 0xff01;
 const [DISCRETE_LAPLACE, ONE_LEVEL, NO_DELTA] = [1, 1, 0];
 const NO_EXTENSIONS = uint(0, 2);
 const [REPORT_ID, PRECISION_OF_TIME] = [16, 8];
@@ -29,7 +31,12 @@ export interface DapTerms {
   /** The scale of each server's noise, and the price that the task names, in millionths of ε. */
   readonly scale: { readonly numerator: bigint; readonly denominator: bigint };
   readonly micro: bigint;
+  /** The public key of who gives out credentials, and how many. */
+  readonly issuer: Bytes;
+  readonly reports: number;
 }
+
+const extension = (type: number, data: Bytes): Bytes => join(uint(type, 2), opaque(2, data));
 
 /** The task's configuration (draft-ietf-ppm-dap-18, 4.2), which every share is bound to. */
 export function encodeConfiguration(terms: DapTerms): Bytes {
@@ -37,7 +44,6 @@ export function encodeConfiguration(terms: DapTerms): Bytes {
   const privacy = join(
     uint(DISCRETE_LAPLACE, 1), uint(scale.numerator, 8), uint(scale.denominator, 8), uint(ONE_LEVEL, 2), uint(micro, 8), uint(NO_DELTA, 8),
   );
-  const extension = (type: number, data: Bytes): Bytes => join(uint(type, 2), opaque(2, data));
   return join(
     opaque(1, terms.info), opaque(2, ascii(terms.leader)), opaque(2, ascii(terms.helper)),
     uint(terms.precision, 8), uint(terms.minimum, 8), uint(TIME_INTERVAL, 1), opaque(2, new Uint8Array(0)), uint32(MULTIHOT),
@@ -45,6 +51,7 @@ export function encodeConfiguration(terms: DapTerms): Bytes {
     opaque(2, join(
       extension(INTERVAL_EXTENSION, join(uint(terms.begins, 8), uint(terms.lasts, 8))),
       extension(PRIVACY_EXTENSION, privacy),
+      extension(ADMISSION_EXTENSION, join(terms.issuer, uint(terms.reports, 8))),
     )),
   );
 }
@@ -68,19 +75,21 @@ export function timeOf({ terms: { precision, begins, lasts } }: DapTask, seconds
 
 /** A report (4.4.2) of bits, made `seconds` after the epoch and sealed for both servers. `random` is fresh, and used for nothing else. */
 export async function makeReport(
-  task: DapTask, keys: readonly [HpkeConfig, HpkeConfig], bits: readonly boolean[], seconds: number, random: Bytes,
+  task: DapTask, keys: readonly [HpkeConfig, HpkeConfig], credential: Credential, bits: readonly boolean[], seconds: number, random: Bytes,
 ): Promise<Bytes> {
   const { length, most, chunk } = task.terms;
   const time = timeOf(task, seconds);
   const part = (from: number, size: number): Bytes => random.slice(from, from + size);
   const id = part(0, REPORT_ID);
   const shares = new Prio3Multihot(length, most, chunk).shard(join(VERSION, task.id), bits, id, part(REPORT_ID, 128));
-  const metadata = join(id, uint(time, PRECISION_OF_TIME), NO_EXTENSIONS);
+  const plain = (share: Bytes): Bytes => join(NO_EXTENSIONS, opaque(4, share));
+  const spent = await spend(credential, task.id, id, time, shares.public, plain(shares.leader), plain(shares.helper));
+  const metadata = join(id, uint(time, PRECISION_OF_TIME), opaque(2, extension(CREDENTIAL_EXTENSION, spent)));
   const aad = join(task.id, task.configuration, metadata, opaque(4, shares.public));
   const sealed = async (at: number, role: number, share: Bytes): Promise<Bytes> => {
     const info = join(VERSION, ascii(" input share"), Uint8Array.of(CLIENT, role));
     const key = keys[at]!;
-    const { enc, payload } = await seal(key, info, aad, join(NO_EXTENSIONS, opaque(4, share)), part(REPORT_ID + 128 + 32 * at, 32));
+    const { enc, payload } = await seal(key, info, aad, plain(share), part(REPORT_ID + 128 + 32 * at, 32));
     return join(uint(key.id, 1), opaque(2, enc), opaque(4, payload));
   };
   return join(metadata, opaque(4, shares.public), await sealed(0, LEADER, shares.leader), await sealed(1, HELPER, shares.helper));

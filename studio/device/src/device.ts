@@ -14,7 +14,7 @@ import { decode } from "./messages.js";
 import { checkPolicy, type Policy } from "./policy.js";
 import type { LoggedRound } from "./recipes/recipe_log.js";
 import { type RecipeParts, RecipeSide } from "./recipes/recipe_side.js";
-import { type DueReport, type KeysOf, RoundReports } from "./round_reports.js";
+import { type DueReport, type ReportParts, RoundReports } from "./round_reports.js";
 import type { ServerTask } from "./server_task.js";
 import { sessionOf, type SessionParameters } from "./session_parameters.js";
 import { checkSpending, spent } from "./spending.js";
@@ -104,11 +104,11 @@ export class Device {
   }
 
   /** A report to the servers that carry a round: one that is kept and not sent yet, or why there is none. */
-  report(work: ServerTask, now: number, keysOf: KeysOf): Promise<DueReport | string> {
+  report(work: ServerTask, now: number, parts: ReportParts): Promise<DueReport | string> {
     return this.inTurn(async () => {
       try {
         if (!(now - work.until <= CLOCKS)) throw new Refused("the time for this report is over, by this device's clock");
-        return await this.reports.made(work, now, keysOf);
+        return await this.reports.made(work, now, parts);
       } catch (error) {
         if (!(error instanceof Refused || error instanceof CodecError)) throw error;
         await this.giveUp(work.session, error.message);

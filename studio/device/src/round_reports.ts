@@ -10,6 +10,7 @@ import type { DeviceStore } from "./device_store.js";
 import { Refused } from "./errors.js";
 import type { HpkeConfig } from "./hpke.js";
 import { checkCarried, type Policy } from "./policy.js";
+import { type Credential, readCredential, reportKey } from "./report_credential.js";
 import type { RecipeSide } from "./recipes/recipe_side.js";
 import type { ServerTask } from "./server_task.js";
 import { checkSpending } from "./spending.js";
@@ -17,8 +18,13 @@ import { checkSpending } from "./spending.js";
 const DAY = 86_400_000;
 const LONGEST = 14 * DAY;
 
-/** The public keys of both servers, fetched anew or remembered. `Unreachable`: later. `Refused`: never. */
-export type KeysOf = (round: CarriedRound) => Promise<readonly [HpkeConfig, HpkeConfig]>;
+/** What a report needs of others: `Unreachable` where it comes later, `Refused` where it never comes. */
+export interface ReportParts {
+  /** The public keys of both servers, fetched anew or remembered. */
+  readonly keys: (round: CarriedRound) => Promise<readonly [HpkeConfig, HpkeConfig]>;
+  /** The coordinator's credential for the report, bound to this key of the device's. */
+  readonly credential: (key: Bytes) => Promise<Bytes>;
+}
 
 /** A report that is to be sent, where its task's reports go; no bytes where the servers have it. */
 export interface DueReport {
@@ -38,7 +44,7 @@ export class RoundReports {
     private readonly recipes: RecipeSide,
   ) {}
 
-  async made(work: ServerTask, now: number, keysOf: KeysOf): Promise<DueReport> {
+  async made(work: ServerTask, now: number, parts: ReportParts): Promise<DueReport> {
     const kept = this.store.report(work.session);
     if (kept === null) throw new Refused("this device has left this round and does not come back");
     if (work.task === null || work.message.length) throw new Refused("an announcement is a task, and nothing else");
@@ -47,7 +53,8 @@ export class RoundReports {
     if (kept && kept.announcement !== hex(round.digest)) {
       throw new Refused("this device has answered this round in other words, and its report is for those alone");
     }
-    const task = await dapTask(round);
+    const issuer = unhex(this.store.record.pinned ?? "");
+    const task = await dapTask(round, issuer);
     if (kept) {
       await this.store.save(); // the first time may have failed
       return { round, task, report: kept.report === null ? null : unhex(kept.report) };
@@ -57,7 +64,10 @@ export class RoundReports {
     checkSpending(this.store.record, this.policy, round.task, this.clock.now(now));
     await this.recipes.checkCampaign(round.task, this.clock.now(now));
     timeOf(task, now / 1_000);
-    const report = await this.report(round, task, await keysOf(round), now);
+    const keys = await parts.keys(round);
+    const key = await reportKey(unhex(this.store.record.identity), task.id);
+    const credential = await readCredential(await parts.credential(key.public), key, issuer, task.id);
+    const report = await this.report(round, task, keys, credential, now);
     if (terms) this.store.record.campaigns.push(terms);
     this.keep(work, round, report, now);
     await this.store.save();
@@ -81,16 +91,21 @@ export class RoundReports {
   }
 
   /** Nothing that could be refused is left: from here on there is a report, whatever the rows are. */
-  private async report(round: CarriedRound, task: DapTask, keys: readonly [HpkeConfig, HpkeConfig], now: number): Promise<Bytes> {
+  private async report(
+    round: CarriedRound, task: DapTask, keys: readonly [HpkeConfig, HpkeConfig], credential: Credential, now: number,
+  ): Promise<Bytes> {
     const key = await sha256(unhex(this.store.record.sampling), utf8(round.task.campaign));
     const { sums, trouble } = checkedContribution(round.task.counts!, this.places, key);
     if (trouble) this.log(`reports as if it had no rows: counting them failed (${trouble})`);
     const bits = Array.from(sums, (sum) => sum === 1);
     const seconds = Math.floor(now / 1_000);
     const said = join(...Array.from(sums, uint32));
-    const sealedFor = [task.id, task.configuration, ...keys.map(({ key }) => key), ascii(`${timeOf(task, seconds)}`)];
+    const { serial, issued } = credential;
+    const sealedFor = [
+      task.id, task.configuration, ...keys.map(({ key }) => key), serial, issued, ascii(`${timeOf(task, seconds)}`),
+    ];
     const random = await this.coins(round.digest, "parcel", said, ...sealedFor);
-    return makeReport(task, keys, bits, seconds, random(REPORT_RANDOM));
+    return makeReport(task, keys, credential, bits, seconds, random(REPORT_RANDOM));
   }
 
   private keep(work: ServerTask, round: CarriedRound, report: Bytes, now: number): void {

@@ -13,8 +13,10 @@ import { Fraction } from "../fraction.js";
 import { type HpkeConfig, seal } from "../hpke.js";
 import { DEFAULT_POLICY, type Policy, readPolicy } from "../policy.js";
 import { Prio3Multihot } from "../prio3_multihot.js";
+import { Identity } from "../ed25519.js";
 import { fetchedKey, uploaded } from "../report_upload.js";
-import type { DueReport, KeysOf } from "../round_reports.js";
+import { credentialStatement, readCredential, reportKey } from "../report_credential.js";
+import type { DueReport, ReportParts } from "../round_reports.js";
 import type { ServerTask } from "../server_task.js";
 import { TurboShake128 } from "../turboshake128.js";
 import { vectors } from "./vectors.js";
@@ -29,11 +31,14 @@ const published = (name: string): any | null => {
   return existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : null;
 };
 
+const ISSUER = await Identity.of(new Uint8Array(32).fill(7));
+
 class Memory extends DeviceStore {
   writes = 0;
   failing = false;
   constructor(record: DeviceRecord = createdRecord(systemRandom)) {
     super(record);
+    record.pinned ??= hex(ISSUER.public);
   }
   override async save(): Promise<void> {
     if (this.failing) throw new InputError("the disk is full");
@@ -42,8 +47,17 @@ class Memory extends DeviceStore {
 }
 
 const keysOf = (at: number): readonly [HpkeConfig, HpkeConfig] => reports[at].keys.map((text: string) => preferredKey(unhex(text)));
-const known = (at: number): KeysOf => async () => keysOf(at);
-const never: KeysOf = () => Promise.reject(new Error("no key was to be asked for"));
+
+/** The servers' keys, and a credential of the issuer that devices here have pinned, or of another. */
+const known = (at: number, issuer = ISSUER): ReportParts => ({
+  keys: async () => keysOf(at),
+  credential: async (key) => {
+    const serial = new Uint8Array(32).fill(at);
+    return join(serial, await issuer.sign(credentialStatement(unhex(reports[at].task), serial, key)));
+  },
+});
+const nothing = (): Promise<never> => Promise.reject(new Error("nothing was to be asked for"));
+const never: ReportParts = { keys: nothing, credential: nothing };
 
 function announced(at: number, text: string = reports[at].announcement): ServerTask {
   const batch = /"batch":"([0-9a-f]+)"/.exec(text)![1]!;
@@ -79,17 +93,38 @@ test("shares and proofs are those of the published vectors", (context) => {
 test("announcements become the tasks and the reports of the vectors, byte by byte", async () => {
   for (const [at, each] of reports.entries()) {
     const round = await readCarriedRound(each.announcement);
-    const task = await dapTask(round);
+    const task = await dapTask(round, unhex(each.issuer));
     assert.deepEqual([hex(round.digest), hex(task.id), hex(task.configuration)], [each.digest, each.task, each.configuration]);
     const key = await sha256(unhex(each.sampling), utf8(round.task.campaign));
     const bits = [...round.task.counts!.contribution(each.rows, key)].map((sum) => sum === 1);
     assert.equal(bits.map(Number).join(""), each.bits);
-    assert.equal(hex(await makeReport(task, keysOf(at), bits, each.seconds, unhex(each.random))), each.report);
+    const own = await reportKey(unhex(each.identity), task.id);
+    assert.equal(hex(own.public), each.key);
+    const credential = await readCredential(unhex(each.credential), own, unhex(each.issuer), task.id);
+    assert.equal(hex(await makeReport(task, keysOf(at), credential, bits, each.seconds, unhex(each.random))), each.report);
     const late = each.seconds + 14 * 86_400;
-    await assert.rejects(makeReport(task, keysOf(at), bits, late, unhex(each.random)), Refused);
+    await assert.rejects(makeReport(task, keysOf(at), credential, bits, late, unhex(each.random)), Refused);
     const two = bits.map(() => true);
-    await assert.rejects(makeReport(task, keysOf(at), two, each.seconds, unhex(each.random)), InputError, "two 1s are no report");
+    await assert.rejects(makeReport(task, keysOf(at), credential, two, each.seconds, unhex(each.random)), InputError, "two 1s are no report");
   }
+});
+
+test("a credential of another server, task, key or length is refused before anything is paid", async () => {
+  const [task, other] = [unhex(reports[0].task), unhex(reports[1].task)];
+  const [own, stranger] = [await reportKey(systemRandom(32), task), await Identity.of(systemRandom(32))];
+  const given = unhex(reports[0].credential);
+  const issuer = unhex(reports[0].issuer);
+  const mine = await reportKey(unhex(reports[0].identity), task);
+  await readCredential(given, mine, issuer, task);
+  const wrong: [Bytes, Identity, Bytes, Bytes][] = [
+    [given, own, issuer, task], [given, mine, stranger.public, task], [given, mine, issuer, other], [given.slice(1), mine, issuer, task],
+    [join(given, given), mine, issuer, task], [new Uint8Array(0), mine, issuer, task], [given, mine, new Uint8Array(0), task],
+  ];
+  for (const each of wrong) await assert.rejects(readCredential(...each), Refused);
+  const store = new Memory();
+  const device = await Device.of(store, POLICY, reports[2].rows, systemRandom, () => undefined);
+  assert.match((await device.report(announced(2), 1_000 * reports[2].seconds, known(2, stranger))) as string, /credential is not of the server/);
+  assert.deepEqual(store.record.charges, []);
 });
 
 test("a device charges and keeps its report before it gives it, and gives the same again for nothing", async () => {
@@ -211,7 +246,7 @@ test("keys of no use, or two of one number, are refused", async () => {
 });
 
 test("a leader's answers to a report are told apart", async () => {
-  const [report, due] = [unhex(reports[0].report), (await dapTask(await readCarriedRound(reports[0].announcement)))];
+  const [report, due] = [unhex(reports[0].report), await dapTask(await readCarriedRound(reports[0].announcement), unhex(reports[0].issuer))];
   const id = report.slice(0, 16);
   for (const [error, meant] of [[2, "taken"], [9, "early"], [11, "outdated"], [3, "refused"], [250, "refused"]] as const) {
     assert.equal(uploadError(join(id, Uint8Array.of(error)), report), meant);
