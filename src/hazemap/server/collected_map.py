@@ -23,6 +23,7 @@ from hazemap.trust.cohort_assumptions import OWN_DEVICE, Sampling
 from hazemap.trust.one_report import assumed_of_walks
 from hazemap.trust.report_batch import ReportBatch
 from hazemap.trust.report_carriers import ByOneReport
+from hazemap.trust.two_servers import OPEN
 
 TRUST = "two servers, one report of each person"
 OUTSIDE = (
@@ -57,7 +58,7 @@ def _statement(
         bounding=asking.bounding,
         trust=TRUST,
         assumptions=(
-            *(_parties(task), *assumed_of_walks(trust.terms.levels, batch), OWN_DEVICE, *relied_on),
+            *(_parties(task), *assumed_of_walks(trust.terms.levels, batch, OPEN), OWN_DEVICE, *relied_on),
             *((OUTSIDE,) if asking.bounding.outside.asked else ()),
         ),
         method=f"{name} by {TRUST}",

@@ -12,6 +12,7 @@ from hazemap.trust.one_report_prices import OneReportPrices, moved
 from hazemap.trust.prefix_walk import MOST_PREFIXES, PrefixWalk
 from hazemap.trust.report_batch import BatchedReports, ReportBatch, asked_of
 from hazemap.trust.two_servers import (
+    ADMITTED,
     BOTH_FOLLOW,
     CRYPTOGRAPHY,
     TOGETHER,
@@ -72,7 +73,7 @@ class OneReport(BatchedReports):
         return assumed_of_walks(self.walk.levels, self.batch)
 
 
-def assumed_of_walks(levels: int, batch: ReportBatch) -> tuple[str, ...]:
+def assumed_of_walks(levels: int, batch: ReportBatch, reporters: tuple[str, ...] = ADMITTED) -> tuple[str, ...]:
     """What a statement says where two servers walk down a tree with one report of each person."""
     return (
         "proved of every report at every level that is asked: at most one of the candidates, and that with a 1; "
@@ -82,7 +83,7 @@ def assumed_of_walks(levels: int, batch: ReportBatch) -> tuple[str, ...]:
         "budget are bound in its report, and each server refuses more",
         "each server adds the whole noise, drawn once for a batch and a question; it keeps its share of the sums "
         "of each level, and never the noise",
-        *of_batches(batch),
+        *of_batches(batch, reporters),
         TOGETHER,
         BOTH_FOLLOW,
         CRYPTOGRAPHY,

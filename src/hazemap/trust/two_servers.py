@@ -46,7 +46,7 @@ TOGETHER = (
 )
 BOTH_FOLLOW = "the sums are right only if both servers follow the protocol; privacy needs one of them"
 TAKES_PART = "that a device takes part is public; whether it has a row is not"
-CRYPTOGRAPHY = "nobody breaks X25519, HKDF-SHA256, AES-128-GCM, TurboSHAKE128 or AES-128"
+CRYPTOGRAPHY = "nobody breaks X25519, Ed25519, SHA-256, AES-128-GCM, TurboSHAKE128 or AES-128"
 """What statements assume of two servers."""
 
 _STEP = Fraction(1, 1 << 30)  # of the shares that `share_for` finds
@@ -238,9 +238,22 @@ def ones_allowed(law: Randomiser, size: int, batch: ReportBatch) -> int:
     return most_ones(law, size, TOO_HEAVY / batch.people)
 
 
-def of_batches(batch: ReportBatch) -> tuple[str, ...]:
-    """What a statement says of a batch, whoever opens it."""
-    return (f"nothing below a batch of {batch.minimum:,} reports is opened", TAKES_PART, ENROLLED)
+ADMITTED = (
+    "proved of every counted report: its person was admitted once, by a credential of the coordinator for this round "
+    "that the report carries; each server counts a credential once, whatever the other says",
+    "the coordinator can know who took part: it gives out the credentials, and hears who has reported",
+    ENROLLED,
+)
+"""Who reported, where reports carry credentials."""
+OPEN = (
+    "NOT proved: that a person reported once. The task was open: whoever had its id could upload any number of reports",
+)
+"""Who reported to a task that is open."""
+
+
+def of_batches(batch: ReportBatch, reporters: tuple[str, ...] = ADMITTED) -> tuple[str, ...]:
+    """What a statement says of a batch, whoever opens it, and of those who reported."""
+    return (f"nothing below a batch of {batch.minimum:,} reports is opened", TAKES_PART, *reporters)
 
 
 def noisy(stream: Stream, sums: Ints, noise: TwoServerNoise, people: int, one_is_known: bool) -> Answer:
