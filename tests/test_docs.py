@@ -332,7 +332,8 @@ def test_the_page_of_http_names_every_route_and_no_other(tmp_path):
     page = (ROOT / "docs" / "reference" / "http.md").read_text()
     written = set(re.findall(r"`(GET|POST) (/v1/[a-z/{}]+)", page))
     session = "0" * 64
-    for way, path in [("GET", "/v1/tasks"), ("POST", "/v1/tasks/{session}"), ("POST", "/v1/tasks/{session}/refusal")]:
+    below = ("", "/refusal", "/credentials")
+    for way, path in [("GET", "/v1/tasks"), *(("POST", f"/v1/tasks/{{session}}{each}") for each in below)]:
         written.remove((way, path))
         assert path == "/v1/tasks" or PLACE.fullmatch(path.replace("{session}", session))
     assert "`GET /metrics`" in page
