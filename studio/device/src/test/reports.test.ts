@@ -122,7 +122,7 @@ test("a credential of another server, task, key or length is refused before anyt
   ];
   for (const each of wrong) await assert.rejects(readCredential(...each), Refused);
   const store = new Memory();
-  const device = await Device.of(store, POLICY, reports[2].rows, systemRandom, () => undefined);
+  const device = await Device.of(store, POLICY, reports[2].rows, () => undefined);
   assert.match((await device.report(announced(2), 1_000 * reports[2].seconds, known(2, stranger))) as string, /credential is not of the server/);
   assert.deepEqual(store.record.charges, []);
 });
