@@ -105,7 +105,7 @@ def test_a_release_that_stays_in_memory_is_noted_without_a_file(table, ledger):
         ({"output": "map.xlsx"}, FileError, "ends in .parquet or .tif"),
         ({"output": "no/such/map.parquet"}, FileError, "there is no folder"),
         ({"output": "visits.parquet"}, FileError, "the table itself"),
-        ({"output": "there.parquet"}, FileError, "is there already"),
+        ({"output": "there.parquet"}, FileError, "there.parquet exists"),
         ({"output": "map.tif"}, FileError, "regular grid"),
     ],
 )

@@ -24,7 +24,7 @@ def test_centres_are_written_whole(release, hazemap, tmp_path):
     assert hazemap("centres", "map.parquet", "-k", "2", "-o", "c.csv").code == 0
     assert (tmp_path / "c.csv").read_text().startswith("lon,lat,best_guess,low,high,metres\n")
     assert json.loads((tmp_path / "c.csv.statement.json").read_text())["dataset"] == "visits"
-    assert "is there already" in hazemap("centres", "map.parquet", "-o", "c.csv").err
+    assert "the file c.csv exists" in hazemap("centres", "map.parquet", "-o", "c.csv").err
     assert ".csv or .geojson" in hazemap("centres", "map.parquet", "-o", "c.txt").err
     assert hazemap("centres", "map.parquet", "-k", "0").code == 2
     assert "has no slots" in hazemap("centres", "map.parquet", "--slot", "8").err

@@ -109,7 +109,7 @@ def test_the_policy_is_printed_with_comments_and_written_once(hazemap, home):
     file.write_text(file.read_text().replace("days = 30", "days = 7"))
     assert "days = 7" in hazemap("device", "policy").out
     again = hazemap("device", "policy", "--write")
-    assert again.code == 2 and "already" in again.err
+    assert again.code == 2 and "exists: edit it" in again.err
     assert "days = 7" in file.read_text()
 
 

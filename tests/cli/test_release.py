@@ -127,7 +127,7 @@ def test_a_cap_is_said_and_kept(hazemap, visits, tmp_path):
         (("--bounding", "some"), 2, "one row, rows:K, cells:K, one vote, rows are people; found 'some'"),
         (("--outside", "keep"), 2, "say people, drop or count, not 'keep'"),
         (("-o", "visits.parquet"), 2, "the table itself"),
-        (("-o", "old.parquet"), 2, "old.parquet is there already: choose another name"),
+        (("-o", "old.parquet"), 2, "old.parquet exists: choose another name"),
         (("-o", "map.csv"), 2, "ends in .parquet or .tif; found 'map.csv'"),
         (("-o", "nowhere/map.parquet"), 2, "nowhere to write map.parquet to: make it first"),
         (("--memory", "0"), 2, "--memory"),

@@ -116,7 +116,7 @@ def test_an_export_holds_the_numbers_and_replaces_nothing(suffix, release, hazem
     before = (tmp_path / f"out.{suffix}").stat().st_mtime_ns
     again = hazemap("export", "map.parquet", "-o", f"out.{suffix}")
     assert again.code == 2
-    assert "is there already" in again.err
+    assert "exists: choose another name" in again.err
     assert (tmp_path / f"out.{suffix}").stat().st_mtime_ns == before
     again = hazemap("export", "map.parquet", "-o", f"out.{suffix}", "--force", "--json").json
     said = {"statement": statement[0]} if statement else {}
@@ -124,8 +124,8 @@ def test_an_export_holds_the_numbers_and_replaces_nothing(suffix, release, hazem
     (tmp_path / f"out.{suffix}").unlink()
     for beside in statement:
         (tmp_path / beside).write_text("somebody's own")
-        assert f"{beside} is there already" in hazemap("export", "map.parquet", "-o", f"out.{suffix}").err
-        assert f"{beside} is there already" in hazemap("centres", "map.parquet", "-o", f"out.{suffix}").err
+        assert f"the file {beside} exists" in hazemap("export", "map.parquet", "-o", f"out.{suffix}").err
+        assert f"the file {beside} exists" in hazemap("centres", "map.parquet", "-o", f"out.{suffix}").err
         assert (tmp_path / beside).read_text() == "somebody's own"
 
 

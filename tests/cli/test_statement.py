@@ -16,7 +16,7 @@ def test_a_page_names_the_file_by_its_digest(release, hazemap, tmp_path):
     assert hashlib.sha256((tmp_path / "map.parquet").read_bytes()).hexdigest() in page
     assert '<html lang="fr">' in page
     again = hazemap("statement", "map.parquet", "-o", "statement.html")
-    assert again.code == 2 and "is there already" in again.err
+    assert again.code == 2 and "exists: choose another name" in again.err
 
 
 def test_the_words_alone_are_those_of_inspect(release, hazemap, tmp_path):

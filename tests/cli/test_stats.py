@@ -62,7 +62,7 @@ def made(hazemap, rides):
 
 
 def test_statistics_say_what_they_hold_promise_and_cost(made, tmp_path):
-    assert "cells × 2 slots; the mean is told for " in made.out
+    assert "cells × 2 slots; the mean is published for " in made.out
     assert "Values outside 0 … 65 were clipped to these bounds; rows without a value were left out." in made.out
     assert (
         "Differentially private per person: ε = 2 (pure) of ε = 2 paid in all, at most 8 cells and slots a person"
@@ -161,7 +161,7 @@ def test_too_small_a_budget_says_that_there_are_too_few(hazemap, rides, monkeypa
     )  # else noise alone tells of a place in 1 of 100 runs
     done = hazemap(*GOOD, *WHERE, "--epsilon", "0.001")
     assert done.code == 0
-    assert "the mean is told for 0 of" in done.out
+    assert "the mean is published for 0 of" in done.out
     assert "too few people to say anything" in done.err
     assert hazemap(*GOOD, *WHERE, "--epsilon", "0.001", "--force", "--json").json["told"] == 0
 

@@ -26,7 +26,7 @@ def test_a_release_says_its_model_its_route_and_who_paid_and_is_asked_shown_and_
     done = hazemap(*GOOD, "--slots", "clock:6:00,18:00", "--time-zone", "Europe/Berlin")
     assert done.code == 0, done.err
     text = " ".join(done.out.split())
-    assert "cells × 2 slots; the mean is told for " in text
+    assert "cells × 2 slots; the mean is published for " in text
     assert (
         "Values-only: whereabouts and numbers of people, in " in text and " are public and exact in this file." in text
     )

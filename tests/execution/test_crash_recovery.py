@@ -234,7 +234,7 @@ def test_a_file_that_came_in_between_is_not_lost(visits, ledger, goal, monkeypat
         dies(patched, Release, "save")
         killed(visits, ledger, goal)
     goal.write_bytes(b"of somebody else")
-    with pytest.raises(FileError, match="is there already"):
+    with pytest.raises(FileError, match="exists: choose another name"):
         recover(1, ledger=ledger)
     recover(1, ledger=ledger, output=tmp_path / "other.parquet")
     assert goal.read_bytes() == b"of somebody else"
@@ -468,7 +468,7 @@ def test_a_file_of_the_same_day_is_not_taken_for_ones_own(visits, ledger, goal, 
     monkeypatch.setattr(Statement, "__post_init__", lambda self: object.__setattr__(self, "created", created))
     release(visits, person="person", epsilon=1, box=BOX, ledger=ledger, output=goal)
     content = goal.read_bytes()
-    with pytest.raises(FileError, match="is there already"):
+    with pytest.raises(FileError, match="exists: choose another name"):
         recover(1, ledger=ledger)
     assert goal.read_bytes() == content
 
@@ -497,7 +497,7 @@ def test_a_release_in_memory_is_not_lost_where_warnings_are_errors(visits, ledge
 def test_a_file_that_another_program_wrote_during_a_run_is_not_replaced(visits, ledger, goal, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(Journal, "end", lambda _: goal.write_bytes(b"of somebody else"))
-        with pytest.raises(FileError, match=r"is there already.*`hazemap recover 1`"):
+        with pytest.raises(FileError, match=r"exists: choose.*`hazemap recover 1`"):
             release(visits, person="person", epsilon=1, box=BOX, ledger=ledger, output=goal)
     assert goal.read_bytes() == b"of somebody else"
     recover(1, ledger=ledger, output=goal.with_name("other.parquet"))

@@ -33,7 +33,7 @@ def aggregator(
     trust_certificate: Annotated[
         Path | None,
         typer.Option(
-            "--trust-certificate", metavar="PEM", help="TLS: who signed the helper's certificate, if unusual."
+            "--trust-certificate", metavar="PEM", help="TLS: certificate authority of the helper, if not a public one."
         ),
     ] = None,
 ) -> None:

@@ -1,4 +1,4 @@
-"""`hazemap audit`: what releases give away, measured."""
+"""`hazemap audit`: measure what releases reveal."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,7 +24,7 @@ def audit(
         typer.Option(metavar="METHOD", help="A method as for release, or all; may be given several times."),
     ] = None,
     bounding: Annotated[
-        list[str] | None, typer.Option(metavar="RULE", help="A bounding rule, or all; 'one row' unless given.")
+        list[str] | None, typer.Option(metavar="RULE", help="A bounding rule, or all. Default: 'one row'.")
     ] = None,
     trust: Annotated[
         list[str] | None,
@@ -34,22 +34,27 @@ def audit(
             "or all.",
         ),
     ] = None,
-    epsilon: Annotated[str | None, typer.Option("-e", "--epsilon", metavar="ε", help="The price in ε; 1.")] = None,
+    epsilon: Annotated[
+        str | None, typer.Option("-e", "--epsilon", metavar="ε", help="The price in ε. Default: 1.")
+    ] = None,
     rho: Annotated[str | None, typer.Option(metavar="ρ", help="The price in ρ (zCDP), instead of ε.")] = None,
     releases: Annotated[int, typer.Option(metavar="N", min=4, help="Releases of each of two tables.")] = 40,
-    files: Annotated[bool, typer.Option("--files", help="Try all kinds of lines in CSV files, too.")] = False,
+    files: Annotated[bool, typer.Option("--files", help="Also try all kinds of lines in CSV files.")] = False,
     short: Annotated[
-        bool, typer.Option("--short", help="The fixed set of five minutes: all methods, rules, kinds of lines.")
+        bool,
+        typer.Option("--short", help="A fixed set that takes five minutes: all methods, rules and kinds of lines."),
     ] = False,
     confidence: Annotated[
-        float, typer.Option(metavar="P", help="The confidence that nothing sound is called broken.")
+        float, typer.Option(metavar="P", help="The confidence with which a sound method passes.")
     ] = 0.95,
     planted: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Audit a build with this planted fault, which must be found; or all."),
     ] = None,
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Processes that make releases.")] = 1,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="A page of it: a .md or a .html.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write the report as a page: .md or .html.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure what releases reveal about one person, and compare it with the stated ε.

@@ -14,12 +14,15 @@ EXAMPLE = "Example: [bold]hazemap browser-device -o device.html[/bold]"
 
 def browser_device(
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it, to be put on a web server.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the page to this file, for a web server."),
     ] = None,
     compare: Annotated[
-        str | None, typer.Option(metavar="URL", help="Say whether the page at an address is this one, byte by byte.")
+        str | None, typer.Option(metavar="URL", help="Compare the page at this address with this one, byte by byte.")
     ] = None,
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Where this machine alone is served it.")] = 8471,
+    port: Annotated[
+        int, typer.Option(min=1, max=65535, help="Port on which to serve the page to this machine alone.")
+    ] = 8471,
     as_json: AsJson = False,
 ) -> None:
     """Serve, write or compare the page that makes a browser tab a device, and print its SHA-256.
@@ -32,7 +35,7 @@ def browser_device(
     from hazemap.service.served_address import ServedAddress
 
     if output is not None and compare is not None:
-        raise InputError("say --output or --compare, one of them")
+        raise InputError("give either --output or --compare, not both")
     built = DevicePage.built()
     if compare is not None:
         import httpx

@@ -76,9 +76,11 @@ ORDER, MAP = "The order", "The map"
 def start(
     ctx: typer.Context,
     token_file: TokenFile,
-    name: Annotated[str, typer.Option(metavar="NAME", rich_help_panel=ORDER, help="The campaign's own, used once.")],
+    name: Annotated[
+        str, typer.Option(metavar="NAME", rich_help_panel=ORDER, help="Name of the campaign; each name is used once.")
+    ],
     purpose: Annotated[
-        str, typer.Option(metavar="TEXT", rich_help_panel=ORDER, help="The purpose: every person sees it.")
+        str, typer.Option(metavar="TEXT", rich_help_panel=ORDER, help="The purpose, which every person sees.")
     ],
     people: People,
     server: Server = LOCAL,
@@ -86,7 +88,10 @@ def start(
     numbers: Annotated[
         int,
         typer.Option(
-            metavar="N", min=500, rich_help_panel=MAP, help="What adaptive may ask of a device, in all rounds."
+            metavar="N",
+            min=500,
+            rich_help_panel=MAP,
+            help="The most numbers that the method may ask of a device in all rounds together.",
         ),
     ] = 20_000,
     shard: ShardSize = None,
@@ -97,7 +102,7 @@ def start(
         typer.Option(
             metavar="one|fresh",
             rich_help_panel=PEOPLE,
-            help="The same people in all rounds, as with --slots, or others, as by default.",
+            help="Ask the same people in all rounds, or others in each (the default without --slots).",
         ),
     ] = None,
     mode: Annotated[
@@ -105,7 +110,7 @@ def start(
         typer.Option(
             metavar="semi-honest|malicious",
             rich_help_panel=PEOPLE,
-            help="What the server may do.",
+            help="Whether the server follows the protocol (semi-honest) or may deviate from it (malicious).",
         ),
     ] = "malicious",
     local_epsilon: Annotated[
@@ -113,7 +118,7 @@ def start(
         typer.Option(
             metavar="NUMBER",
             rich_help_panel=PEOPLE,
-            help="Each person randomises their own report, with an ε of this at most. No noise is added in shares.",
+            help="Let people randomise their own reports with at most this ε, instead of adding shares of noise.",
         ),
     ] = None,
     trust: TrustName = "secure-sum",
@@ -125,7 +130,8 @@ def start(
     levels: Levels = None,
     stage: StageSeconds = 120.0,
     upload: Annotated[
-        float | None, typer.Option(metavar="SECONDS", rich_help_panel=TIME, help="How long to send their vector.")
+        float | None,
+        typer.Option(metavar="SECONDS", rich_help_panel=TIME, help="Time for devices to send their vectors."),
     ] = None,
     quiet: QuietSeconds = None,
     wait: WaitSeconds = 3600.0,
@@ -227,11 +233,11 @@ def watch(
     token_file: TokenFile,
     server: Server = LOCAL,
     trust_certificate: TrustCertificate = None,
-    once: Annotated[bool, typer.Option("--once", help="Show how things stand now, and stop.")] = False,
-    every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How often to look.")] = 1.0,
+    once: Annotated[bool, typer.Option("--once", help="Show the present state and stop.")] = False,
+    every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="Seconds between two looks.")] = 1.0,
     as_json: AsJson = False,
 ) -> None:
-    """Watch rounds, cells, people, dropouts and budget, and a map that sharpens, until the campaign is over."""
+    """Watch the rounds, cells, people, dropouts, budget and map of a campaign until it is over."""
     from hazemap.cli.campaign_display import watched
 
     with operator(server, token_file, trust_certificate) as line:
@@ -245,12 +251,12 @@ def watch(
 )
 def release(
     name: Name,
-    output: Annotated[Path, typer.Option("-o", "--output", help="The file: .parquet.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The file to write: .parquet.")],
     token_file: TokenFile,
     server: Server = LOCAL,
     trust_certificate: TrustCertificate = None,
-    picture: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it, too: .png, .svg or .pdf.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    picture: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw the map: .png, .svg or .pdf.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Fetch the release of a campaign that is done, and show its privacy statement."""
@@ -262,7 +268,7 @@ def release(
         raise FileError(f"a campaign's release must be a .parquet file; found {output.name!r}")
     for file in (output, picture):
         if file is not None and file.exists() and not force:
-            raise FileError(f"{file} is there already: choose another name, or allow it to be replaced with --force")
+            raise FileError(f"the file {file} exists: choose another name, or replace it with --force")
     with operator(server, token_file, trust_certificate) as line, progress() as tell:
         tell("fetching the release", None)
         write_whole(output, line.content(f"/v1/campaigns/{name}/release"))
@@ -296,7 +302,7 @@ def stop(
     trust_certificate: TrustCertificate = None,
     as_json: AsJson = False,
 ) -> None:
-    """Stop a campaign for good: what was charged stays charged. What was answered may be released in part."""
+    """Stop a campaign for good. Its charge stands, and the rounds that were answered can be released."""
     with operator(server, token_file, trust_certificate) as line:
         line.post(f"/v1/campaigns/{name}/stop")
     deliver({"campaign": name, "state": "stopped"}, as_json, f"{name} is stopped; what it has paid stays paid")
@@ -310,7 +316,7 @@ def resume(
     trust_certificate: TrustCertificate = None,
     as_json: AsJson = False,
 ) -> None:
-    """Go on with a campaign that failed: its answers are kept, its price is not charged again."""
+    """Resume a campaign that failed. Its answers are kept, and its price is not charged again."""
     with operator(server, token_file, trust_certificate) as line:
         line.post(f"/v1/campaigns/{name}/resume")
     deliver({"campaign": name, "state": "running"}, as_json, f"{name} goes on: {_watching(name, server, token_file)}")
@@ -324,7 +330,7 @@ def release_partial(
     trust_certificate: TrustCertificate = None,
     as_json: AsJson = False,
 ) -> None:
-    """Release what was answered of a campaign that failed or was stopped; its statement says what was left out."""
+    """Release the answered rounds of a campaign that failed or was stopped. The statement says what is missing."""
     with operator(server, token_file, trust_certificate) as line:
         line.post(f"/v1/campaigns/{name}/partial")
     said = f"{name} is released as far as it was answered: hazemap campaign release {name} fetches the file"

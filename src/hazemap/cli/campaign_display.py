@@ -140,7 +140,7 @@ def _map(line: Operator, status: dict[str, Any], coloured: bool) -> "Text | None
 
 
 def densities(leaves: "Leaves", values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What is counted per square kilometre, at a grid of points as on a web map, north first; NaN outside the map."""
+    """Density per square kilometre at a grid of points of a web map, north first; NaN outside the map."""
     from hazemap.releases.cell_geometry import CellGeometry
 
     ground = CellGeometry(leaves)

@@ -26,15 +26,17 @@ Cap = Annotated[
     typer.Option(
         metavar="AMOUNT",
         rich_help_panel=MONEY,
-        help="All that the data set may ever spend, if it has no cap yet: ε, or ρ with --rho. Asked for at the first "
-        "charge; 3 by default.",
+        help=(
+            "The most that the data set may ever spend (ε, or ρ with --rho), if it has no cap yet. Default at the"
+            " first charge: 3."
+        ),
     ),
 ]
-NoCap = Annotated[bool, typer.Option("--no-cap", rich_help_panel=MONEY, help="The data set gets no cap.")]
+NoCap = Annotated[bool, typer.Option("--no-cap", rich_help_panel=MONEY, help="Set no cap for the data set.")]
 
 GoOn = Annotated[
     bool,
-    typer.Option("--continue", rich_help_panel=MONEY, help="Pay the rest whatever the look finds."),
+    typer.Option("--continue", rich_help_panel=MONEY, help="Pay the rest whatever the first rounds show."),
 ]
 
 People = Annotated[
@@ -43,10 +45,13 @@ People = Annotated[
         "--people",
         metavar="N",
         rich_help_panel=MONEY,
-        help="About how many people the table has, if that is public: what can tell nothing is refused.",
+        help=(
+            "About how many people the table has, if that is public: an order whose answers would all be noise is"
+            " refused."
+        ),
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", rich_help_panel=MONEY, help="Pay even if it can tell nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", rich_help_panel=MONEY, help="Pay even if all answers will be noise.")]
 
 
 def foretell(order: "ReleaseSpec | StatisticsSpec", people: int | None, yes: bool, as_json: bool) -> None:
@@ -62,7 +67,7 @@ def foretell(order: "ReleaseSpec | StatisticsSpec", people: int | None, yes: boo
     if made is None:
         return
     if made.known is not None and not yes:
-        raise InputError(f"{made.known}. Nothing was charged; to pay for it nevertheless, say --yes")
+        raise InputError(f"{made.known}. Nothing was charged; to pay for it nevertheless, add --yes")
     if not as_json:
         note(f"With {order.budget}, {made.sentence}.")
 
@@ -70,7 +75,7 @@ def foretell(order: "ReleaseSpec | StatisticsSpec", people: int | None, yes: boo
 def cap_for(
     book: "Ledger", dataset: str, model: "Model", budget: "Budget", cap: str | None, no_cap: bool, as_json: bool
 ) -> dict[str, Any]:
-    """What is said of the cap of a data set: by options, or at its first charge by whoever sits at the terminal."""
+    """Options about the cap of a data set, and the question at its first charge on a terminal."""
     from hazemap.privacy.first_cap import FirstCap
 
     said = {"cap": cap, "no_cap": no_cap}

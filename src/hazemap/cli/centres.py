@@ -1,4 +1,4 @@
-"""`hazemap centres`: the places that people have the least way to."""
+"""`hazemap centres`: places with people close to them."""
 
 import json
 from dataclasses import asdict
@@ -22,12 +22,14 @@ MOST = 200
 
 def centres(
     file: ReleaseFile,
-    number: Annotated[int, typer.Option("-k", "--number", metavar="K", min=1, max=MOST, help="How many places.")] = 10,
+    number: Annotated[
+        int, typer.Option("-k", "--number", metavar="K", min=1, max=MOST, help="The number of places.")
+    ] = 10,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write them, too: .csv or .geojson.")
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Also write them to a file: .csv or .geojson.")
     ] = None,
     slot: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Of a map with time: these slots, such as 8 or 7-9.")
+        str | None, typer.Option(metavar="NAME", help="For a map with time: the slots, such as 8 or 7-9.")
     ] = None,
     confidence: Annotated[
         float, typer.Option(metavar="P", help="The confidence of the intervals, between 0 and 1.")

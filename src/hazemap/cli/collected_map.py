@@ -23,14 +23,15 @@ def collected(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The collector's file of a task of --questions.")],
     start: Annotated[
-        int, typer.Option(min=0, help="The batch begins then: seconds after 1970, in whole time precisions.")
+        int, typer.Option(min=0, help="Start of the batch, in seconds since 1970: a multiple of the time precision.")
     ],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The map: .parquet or .tif.")],
     seconds: Annotated[
-        int | None, typer.Option(min=1, help="How long the batch is. By default one time precision.")
+        int | None, typer.Option(min=1, help="Length of the batch in seconds. Default: one time precision.")
     ] = None,
     numbers: Annotated[
-        int, typer.Option(metavar="N", min=500, help="What adaptive may ask for, in all rounds.")
+        int,
+        typer.Option(metavar="N", min=500, help="The most numbers that the method may ask for in all rounds together."),
     ] = 100_000,
     wait: Annotated[float, typer.Option(min=0, help="Seconds for each question until the command gives up.")] = 600,
     trust_certificate: TrustCertificate = None,

@@ -40,7 +40,7 @@ def task(
     ],
     leader: Annotated[str, typer.Option(metavar="URL", help="The leader's address, as clients use it.")],
     helper: Annotated[str, typer.Option(metavar="URL", help="The helper's.")],
-    least: Annotated[int, typer.Option(min=1, help="The fewest reports that a batch may have.")],
+    least: Annotated[int, typer.Option(min=1, help="The fewest reports of a batch.")],
     open_reports: Annotated[
         int,
         typer.Option(
@@ -50,40 +50,49 @@ def task(
             help="Declare the task open: anyone may upload, as often as they like, until so many reports are stored.",
         ),
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="A new folder for one file a party.")],
-    seconds: Annotated[int, typer.Option(min=1, help="The time precision: a batch has one or several.")] = 3600,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="DIR", help="A new folder, for one file for each party.")
+    ],
+    seconds: Annotated[
+        int, typer.Option(min=1, help="The time precision in seconds; batches are multiples of it.")
+    ] = 3600,
     epsilon: Annotated[
         str | None,
-        typer.Option(metavar="ε", help="What a report may cost a person. Each server adds noise for all of it."),
+        typer.Option(
+            metavar="ε", help="The price of a report for its person. Each server adds all the noise that it needs."
+        ),
     ] = None,
     delta: Annotated[
         str | None, typer.Option(metavar="δ", help="With δ the noise is Gaussian; without it, Laplace.")
     ] = None,
     levels: Annotated[
-        int, typer.Option(min=1, help="How often a batch of prefixes may be collected, each time with noise.")
+        int, typer.Option(min=1, help="How often a batch of prefixes may be collected, each time with fresh noise.")
     ] = 1,
     questions: Annotated[
         bool,
         typer.Option(
             "--questions",
-            help="Of prefixes: ε and levels are for questions about a tree, as `collector map` asks them.",
+            help="For prefixes: ε and levels pay for questions about a tree, as `collector map` asks them.",
         ),
     ] = False,
     outside: Annotated[
         bool,
         typer.Option(
             "--outside",
-            help="Of --questions: maps may count who is outside. Rows then move two counts: noise is twice as wide.",
+            help=(
+                "For --questions: maps may count people outside. Each row then moves two counts, so noise is "
+                "twice as wide."
+            ),
         ),
     ] = False,
     prefixes: Annotated[
-        int | None, typer.Option(min=1, help="Of --questions: the most prefixes of one level that servers verify.")
+        int | None, typer.Option(min=1, help="For --questions: the most prefixes of one level that servers verify.")
     ] = None,
     leader_selected: Annotated[
         bool, typer.Option("--leader-selected", help="The leader makes batches, instead of intervals of time.")
     ] = False,
     expiry_days: Annotated[
-        int | None, typer.Option(min=1, help="Days after which reports are no longer taken, and forgotten.")
+        int | None, typer.Option(min=1, help="Days after which the servers refuse new reports and delete old ones.")
     ] = None,
     version: Annotated[str, typer.Option(help="'dap-18', or 'dap-09' for the uploads of older clients.")] = "dap-18",
     as_json: AsJson = False,
@@ -148,10 +157,11 @@ def task(
 def collect(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The collector's file of the task.")],
     start: Annotated[
-        int | None, typer.Option(min=0, help="The batch begins then: seconds after 1970, in whole time precisions.")
+        int | None,
+        typer.Option(min=0, help="Start of the batch, in seconds since 1970: a multiple of the time precision."),
     ] = None,
     seconds: Annotated[
-        int | None, typer.Option(min=1, help="How long the batch is. By default one time precision.")
+        int | None, typer.Option(min=1, help="Length of the batch in seconds. Default: one time precision.")
     ] = None,
     prefix: Annotated[
         list[str] | None,
@@ -220,4 +230,4 @@ def _number(text: str) -> Fraction:
             raise ValueError
         return Fraction(text)
     except (ValueError, ZeroDivisionError):
-        raise InputError(f"{text!r:.40} is no number") from None
+        raise InputError(f"{text!r:.40} is not a number") from None

@@ -22,20 +22,22 @@ EXAMPLE = "Example: [bold]hazemap compare quick --map city --repetitions 3 -o co
 
 def compare(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="COMPARISON", help="Which comparison: --list shows all.")] = "quick",
+    name: Annotated[str, typer.Argument(metavar="COMPARISON", help="The comparison; --list shows all.")] = "quick",
     folder: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FOLDER", help="Where results, figures and page go.")
+        Path, typer.Option("-o", "--output", metavar="FOLDER", help="Folder for results, figures and the page.")
     ] = Path("comparison"),
     maps: Annotated[
         list[str] | None,
-        typer.Option("--map", metavar="MAP", help="These maps instead; NAME=FILE is your own. May be repeated."),
+        typer.Option(
+            "--map", metavar="MAP", help="Use these maps instead; NAME=FILE is a map of yours. May be repeated."
+        ),
     ] = None,
     methods: Annotated[
         list[str] | None,
         typer.Option(
             "--method",
             metavar="METHOD",
-            help="These methods instead. May be repeated.",
+            help="Use these methods instead. May be repeated.",
             autocompletion=method_texts,
         ),
     ] = None,
@@ -44,16 +46,24 @@ def compare(
         typer.Option(
             "--baseline",
             metavar="PRACTICE",
-            help="Beside what is done today: k-anonymity:5, suppression:10, rounding:10 or grid-blur:500m; repeatable.",
+            help=(
+                "Also measure a present practice: k-anonymity:5, suppression:10, rounding:10 or grid-blur:500m. "
+                "May be repeated."
+            ),
         ),
     ] = None,
     epsilons: Annotated[
-        list[str] | None, typer.Option("-e", "--epsilon", metavar="ε", help="These prices instead. May be repeated.")
+        list[str] | None,
+        typer.Option("-e", "--epsilon", metavar="ε", help="Use these prices instead. May be repeated."),
     ] = None,
-    repetitions: Annotated[int | None, typer.Option(metavar="N", min=1, help="How many releases of each.")] = None,
-    emd: Annotated[bool, typer.Option("--emd", help="Measure the exact earth mover's distance too.")] = False,
-    jobs: Annotated[int | None, typer.Option(metavar="N", min=1, help="Processes; by default one a core.")] = None,
-    afresh: Annotated[bool, typer.Option("--afresh", help="Forget what the folder holds; measure all again.")] = False,
+    repetitions: Annotated[int | None, typer.Option(metavar="N", min=1, help="The number of releases of each.")] = None,
+    emd: Annotated[bool, typer.Option("--emd", help="Also measure the exact earth mover's distance.")] = False,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="The number of processes. Default: one for each core.")
+    ] = None,
+    afresh: Annotated[
+        bool, typer.Option("--afresh", help="Delete the folder's results and measure everything again.")
+    ] = False,
     lists: Annotated[bool, typer.Option("--list", help="Show all comparisons, maps and methods, and stop.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -108,7 +118,7 @@ def compare(
 
 
 def _how_sure(tables: "Sequence[Table]") -> str:
-    """What ± means in the tables, or why nothing says how sure their numbers are."""
+    """The meaning of ± in the tables, or why there is none."""
     if any(" ± " in cell for table in tables for row in table.rows for cell in row):
         return "± is half a 95 % interval of the mean; numbers without it are of one release, or do not vary."
     return "Nothing says how sure these numbers are: ± needs two releases of each, or more (--repetitions)."

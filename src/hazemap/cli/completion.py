@@ -1,4 +1,4 @@
-"""What the shell's Tab key completes: methods, and the parameters that follow their names."""
+"""Completion in shells: methods, and the parameters that follow their names."""
 
 
 def method_names(incomplete: str) -> list[tuple[str, str]]:

@@ -21,11 +21,11 @@ PATIENCE = 0.5  # seconds before a progress bar appears: short work needs none
 
 
 HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""What moves a terminal's cursor, colours it, or turns the order of letters about."""
+"""Characters that move a terminal's cursor, colour it, or reverse the order of letters."""
 
 
 def printable(text: str) -> str:
-    """A text in which such letters are seen, and do nothing: names in a file may be anybody's.
+    """A text in which control characters are visible and have no effect: names in a file may be hostile.
 
     >>> print(printable(f"ill{chr(155)}2K healthy").isascii(), printable("Zürich"))
     True Zürich
@@ -34,7 +34,7 @@ def printable(text: str) -> str:
 
 
 def several(number: int, noun: str) -> str:
-    """So many of something.
+    """A number and its noun.
 
     >>> several(1, "cell"), several(2_000, "cell")
     ('1 cell', '2,000 cells')

@@ -62,13 +62,16 @@ def enrol(
     certificate: Certificate = None,
     new_identity: Annotated[
         bool,
-        typer.Option("--new-identity", help="The server lost its identity.key, and its operator has told you so."),
+        typer.Option(
+            "--new-identity",
+            help="Accept a new identity of the server, if its operator has confirmed that identity.key was lost.",
+        ),
     ] = False,
     store: StoreFile = None,
     passphrase: Ask = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make this device known to a server: a new identity where there is none, the same one where there is."""
+    """Enrol this device with a server. It keeps its identity, or gets one if it has none."""
     import asyncio
 
     from hazemap.device.device_process import DeviceProcess
@@ -95,7 +98,9 @@ def add(
     ],
     stream: Annotated[
         str | None,
-        typer.Option(metavar="NAME", rich_help_panel=TABLE, help="Events of this stream, instead of rows of places."),
+        typer.Option(
+            metavar="NAME", rich_help_panel=TABLE, help="Add events of this stream instead of rows of places."
+        ),
     ] = None,
     person: Person = None,
     lon: Lon = None,
@@ -110,7 +115,7 @@ def add(
             metavar="DAYS",
             min=1,
             rich_help_panel=TABLE,
-            help="How long each row is kept. By default as the policy says.",
+            help="Days that each row is kept. Default: as the policy says.",
         ),
     ] = None,
     device: Number = None,
@@ -118,9 +123,9 @@ def add(
     passphrase: Ask = False,
     as_json: AsJson = False,
 ) -> None:
-    """Keep rows, or events of a stream, sealed: the device reads them to answer, and deletes old ones for good.
+    """Add rows, or events of a stream, to the encrypted store. The device deletes old ones for good.
 
-    With --person each person of the table gets a device of their own in this store: for tests and loads.
+    With --person each person of the table gets a device of their own in this store, for tests and load tests.
     """
     from hazemap.cli.device_tables import donate_events, keep_many, keep_places
 
@@ -143,16 +148,18 @@ def add(
 
 @app.command(epilog="Example: [bold]hazemap device accept policy.signed.json --key 9f86d0…[/bold]")
 def accept(
-    policy: Annotated[Path, typer.Argument(metavar="FILE", help="A policy that `hazemap policy sign` has signed.")],
+    policy: Annotated[Path, typer.Argument(metavar="FILE", help="A policy signed by `hazemap policy sign`.")],
     key: Annotated[
         str | None,
-        typer.Option(metavar="HEX", help="Whose signature it is to be: the first time. It is pinned for good."),
+        typer.Option(
+            metavar="HEX", help="Public key that must have signed the policy, on first use. It is pinned for good."
+        ),
     ] = None,
     store: StoreFile = None,
     passphrase: Ask = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take a signed policy: what recipes may ask of this device, and at which price. Older versions are refused."""
+    """Accept a signed policy: which recipes this device may answer, at which price. Older versions are refused."""
     from datetime import UTC, datetime
 
     from hazemap.cli.policy import key_of, signed_at
@@ -173,7 +180,7 @@ def budget(
     passphrase: Ask = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what is left of every budget for recipes: of each analysis, of each field, and of everything together."""
+    """Show what is left of the budgets for recipes: per analysis, per field and in total."""
     from datetime import UTC, datetime
 
     from hazemap.device.account_clock import AccountClock
@@ -284,7 +291,7 @@ def run(
 
 @app.command(epilog="Example: [bold]hazemap device log[/bold]")
 def log(device: Number = None, store: StoreFile = None, passphrase: Ask = False, as_json: AsJson = False) -> None:
-    """Show everything this device was ever asked, what it sent, what that cost, and what it refused."""
+    """Show every request to this device, what it sent, what that cost, and what it refused."""
     from hazemap.device.activity_log import ActivityLog
 
     with opened(store, passphrase) as file:
@@ -295,11 +302,11 @@ def log(device: Number = None, store: StoreFile = None, passphrase: Ask = False,
 
 @app.command(epilog="Example: [bold]hazemap device policy --write[/bold]")
 def policy(
-    write: Annotated[bool, typer.Option("--write", help="Write policy.toml beside the store, to be edited.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write policy.toml beside the store, for editing.")] = False,
     file: PolicyFile = None,
     store: StoreFile = None,
 ) -> None:
-    """Print the rules that this device goes by, each with what it means; a file with them is TOML."""
+    """Print the rules of this device with explanations, as TOML."""
     from hazemap.atomic_write import write_whole
 
     text = policy_at(file, store).to_toml()
@@ -308,7 +315,7 @@ def policy(
         return
     goal = policy_file(store)
     if goal.exists():
-        raise InputError(f"there is {goal} already: edit it, or remove it first")
+        raise InputError(f"the file {goal} exists: edit it, or remove it first")
     goal.parent.mkdir(parents=True, exist_ok=True)
     write_whole(goal, text.encode())
     note(f"{goal}: edit it; the device reads it when it starts")
@@ -369,9 +376,9 @@ def status(
 def forget(
     everything: Annotated[
         bool,
-        typer.Option("--everything", help="The identity, account, log and key as well: the whole file."),
+        typer.Option("--everything", help="Also delete identity, account, log and key: the whole file."),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     store: StoreFile = None,
     passphrase: Ask = False,
 ) -> None:

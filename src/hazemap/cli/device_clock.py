@@ -16,7 +16,9 @@ CLOCK = "Example: [bold]hazemap device clock --today 2026-11-23[/bold]"
 def clock(
     today: Annotated[
         str | None,
-        typer.Option(metavar="DATE", help="The date, by a calendar and not by this device: go on from there."),
+        typer.Option(
+            metavar="DATE", help="Today's date from a calendar, not from this device; its clock goes on from there."
+        ),
     ] = None,
     store: StoreFile = None,
     passphrase: Ask = False,

@@ -32,7 +32,7 @@ Certificate = Annotated[
         "--trust-certificate",
         metavar="PEM",
         rich_help_panel=REACH,
-        help="TLS: who signed the server's certificate, if unusual.",
+        help="TLS: certificate authority of the server, if not a public one.",
     ),
 ]
 Token = Annotated[
@@ -42,7 +42,7 @@ Token = Annotated[
         metavar="TEXT",
         envvar="HAZEMAP_ENROLMENT_TOKEN",
         rich_help_panel=REACH,
-        help="What lets devices enrol: ask the operator of the campaign.",
+        help="The enrolment token; the operator of the campaign has it.",
     ),
 ]
 EnrolmentFile = Annotated[
@@ -54,7 +54,12 @@ Lon = Annotated[
 ]
 Lat = Annotated[str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Latitude in degrees. Guessed.")]
 Time = Annotated[
-    str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="When: kept from then on. Guessed.")
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        rich_help_panel=TABLE,
+        help="Column of the time, from which retention counts. Default: guessed.",
+    ),
 ]
 TimeFormatName = Annotated[
     str, typer.Option("--time-format", metavar="FORMAT", rich_help_panel=TABLE, help=TIME_FORMAT)
@@ -73,10 +78,12 @@ Mark = Annotated[
 Person = Annotated[
     str | None,
     typer.Option(
-        metavar="COLUMN", rich_help_panel=TABLE, help="Whose row it is: each person gets a device in this store."
+        metavar="COLUMN",
+        rich_help_panel=TABLE,
+        help="Column of the person's id: each person gets a device in this store.",
     ),
 ]
-Number = Annotated[int | None, typer.Option("--device", metavar="N", help="Which device, where the store has many.")]
+Number = Annotated[int | None, typer.Option("--device", metavar="N", help="The device, if the store has several.")]
 
 
 def store_at(path: Path | None) -> Path:
@@ -99,7 +106,7 @@ def opened(path: Path | None, ask: bool, create: bool = False) -> "EncryptedStor
 
 
 def secret(ask: bool, confirm: bool = False) -> "Secret":
-    """What opens a store."""
+    """The passphrase of a store, if there is one."""
     from hazemap.device.store_encryption_keys import Secret
 
     if ask:
@@ -118,7 +125,7 @@ def policy_at(path: Path | None, store: Path | None) -> "Policy":
 
 
 def allowed_at(file: "EncryptedStore", store: Path | None, own: Path | None = None) -> "ShippedPolicy":
-    """What a device allows: the policy that its store has accepted, within its owner's own rules."""
+    """The rules of a device: the accepted policy within its owner's own rules."""
     from hazemap.device.allowed_policy import allowed
     from hazemap.device.shipped_policies import ShippedPolicies
 
@@ -129,12 +136,12 @@ def allowed_at(file: "EncryptedStore", store: Path | None, own: Path | None = No
 
 
 def policy_file(store: Path | None) -> Path:
-    """Where the rules of a store are."""
+    """The file with the rules of a store."""
     return store_at(store).with_name("policy.toml")
 
 
 def token_of(text: str | None, file: Path | None) -> str | list[str]:
-    """What lets devices enrol, from an option or a file; nothing for a server that enrols everybody.
+    """The enrolment token, from an option or a file; None for a server that enrols everybody.
 
     A file of many lines is a list of codes, one for each device.
     """

@@ -1,4 +1,4 @@
-"""What `hazemap device add` does with a table: rows of places or events, of one person or of many."""
+"""Tables for `hazemap device add`: rows of places or events, of one person or of many."""
 
 from pathlib import Path
 from time import time as now

@@ -48,22 +48,22 @@ def export(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Of statistics and marks, for a .tif: the column that it holds, by default value or shares.",
+            help="For a .tif of statistics or marks: its column. Default: value or shares.",
         ),
     ] = None,
     style: Annotated[
         bool, typer.Option(help="For a .geojson, .fgb or .csv: write how to draw it beside it, as .qml and .sld.")
     ] = True,
     title: Annotated[
-        str | None, typer.Option(rich_help_panel=CATALOGUES, help="What to call it, by default as the data set.")
+        str | None, typer.Option(rich_help_panel=CATALOGUES, help="Title. Default: the name of the data set.")
     ] = None,
     licence: Annotated[
         str | None,
         typer.Option(rich_help_panel=CATALOGUES, help="An SPDX identifier such as CC-BY-4.0, or a web address."),
     ] = None,
-    publisher: Annotated[str | None, typer.Option(rich_help_panel=CATALOGUES, help="Who publishes it.")] = None,
+    publisher: Annotated[str | None, typer.Option(rich_help_panel=CATALOGUES, help="Publisher.")] = None,
     publisher_url: Annotated[
-        str | None, typer.Option(rich_help_panel=CATALOGUES, help="Where they are on the web.")
+        str | None, typer.Option(rich_help_panel=CATALOGUES, help="Web address of the publisher.")
     ] = None,
     contact: Annotated[str | None, typer.Option(rich_help_panel=CATALOGUES, help="Their e-mail address.")] = None,
     period: Annotated[
@@ -72,7 +72,7 @@ def export(
     ] = None,
     url: Annotated[
         str | None,
-        typer.Option(rich_help_panel=CATALOGUES, help="Where the release can be fetched; by default its file's name."),
+        typer.Option(rich_help_panel=CATALOGUES, help="Web address of the release. Default: its file name."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file or a table that is there.")] = False,
     as_json: AsJson = False,
@@ -138,7 +138,7 @@ def export(
 
 
 def _total(release: "BaseRelease", output: Path, force: bool) -> list[Path]:
-    """Where the total of all slots goes; nowhere for a release without slots. `FileError` where a file is there."""
+    """The file for the total of all slots; None for a release without slots. `FileError` if a file exists."""
     from hazemap.releases.exports import total_path
 
     if release.total_release is None:
@@ -163,7 +163,7 @@ def _print_loader(file: Path, loader: str, as_json: bool) -> None:
 
 
 def _publication(file: Path, output: Path, facts: tuple[str | None, ...]) -> "Publication":
-    """What the options say, and where the release is as seen from the record."""
+    """Catalogue facts from the options, and the release's address as seen from the record."""
     from hazemap.releases.gis.catalogue_facts import Publication
 
     *about, url = facts
@@ -181,7 +181,7 @@ def _record(release: "Release | Statistics", to: str, output: Path, about: "Publ
 
 
 def _style(release: "BaseRelease", output: Path, force: bool) -> list[Path]:
-    """Write styles beside an export that has none in it: somebody's own are not replaced without being told to."""
+    """Write styles beside an export that has none in it; existing styles are replaced only with `force`."""
     from hazemap.releases.exports import total_path
 
     if output.suffix.lower() not in STYLED or not any(style.writable for style in release.layer_styles()):

@@ -86,13 +86,13 @@ def _queries(release: "Release | Statistics") -> list[dict[str, Any]]:
 
 
 def _unit(asked: object, rule: "Bounding | OneReport") -> int:
-    """What one of what is counted is in the numbers of a question."""
+    """The unit of one count in the numbers of a question."""
     own: int | None = getattr(asked, "unit", None)
     return own or int(getattr(asked, "bounding", rule).unit)
 
 
 def _asked(question: "Question") -> object:
-    """What a question asks for; a tree that grows is asked for itself."""
+    """A description of a question; a tree that grows describes itself."""
     from hazemap.noisy_queries import Growth, Query
 
     if isinstance(question, Growth):

@@ -22,7 +22,7 @@ app = typer.Typer(
 )
 
 Name = Annotated[str, typer.Argument(metavar="DATASET", help="The data set's name.")]
-People = Annotated[str | None, typer.Option("--person", metavar="COLUMN", help="People, told apart by this column.")]
+People = Annotated[str | None, typer.Option("--person", metavar="COLUMN", help="People, identified by this column.")]
 Rows = Annotated[bool, typer.Option("--rows", help="Rows: each counts as a person.")]
 Devices = Annotated[bool, typer.Option("--devices", help="The people of devices.")]
 Why = Annotated[str | None, typer.Option(metavar="TEXT", help="Why, for the history.")]
@@ -52,7 +52,7 @@ def cap(
     delta: Annotated[str | None, typer.Option(help="With ε: the cap is in (ε, δ).")] = None,
     rho: Annotated[str | None, typer.Option(help="The cap as ρ of zero-concentrated privacy, instead.")] = None,
     values_only: Annotated[
-        bool, typer.Option("--values-only", help="Of its values-only page, instead of that of the full model.")
+        bool, typer.Option("--values-only", help="Use the page of the values-only model instead of the full model's.")
     ] = False,
     person: People = None,
     rows: Rows = False,
@@ -175,7 +175,7 @@ def begin_anew(
 @app.command(epilog="Example: [bold]hazemap ledger export nyc --sign page.key -o nyc.page.json[/bold]")
 def export(
     dataset: Name,
-    sign: Annotated[Path, typer.Option("--sign", metavar="FILE", help="The secret key: `hazemap policy key`.")],
+    sign: Annotated[Path, typer.Option("--sign", metavar="FILE", help="The secret key, made by `hazemap policy key`.")],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The signed page, JSON.")],
     ledger: LedgerPlace = None,
     as_json: AsJson = False,
@@ -197,7 +197,7 @@ def export(
 @app.command(epilog="Example: [bold]hazemap ledger verify nyc.page.json --key 9f86d0…[/bold]")
 def verify(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A signed page: `hazemap ledger export`.")],
-    key: Annotated[str, typer.Option(metavar="HEX", help="Whose signature it is to be.")],
+    key: Annotated[str, typer.Option(metavar="HEX", help="Public key that must have signed it.")],
     older: Annotated[
         Path | None, typer.Option(metavar="FILE", help="An older page: all that is on it has to be on this one.")
     ] = None,
@@ -223,7 +223,7 @@ def verify(
 
 @app.command(epilog="Example: [bold]hazemap ledger forget --days 730[/bold]")
 def forget(
-    days: Annotated[int, typer.Option(min=1, help="What was paid for longer ago than so many days.")],
+    days: Annotated[int, typer.Option(min=1, help="Forget statements of charges older than this many days.")],
     dataset: Annotated[
         str | None, typer.Argument(metavar="DATASET", help="One data set's name; by default all.")
     ] = None,
@@ -244,7 +244,7 @@ def forget(
 
 
 def _protected(person: str | None, rows: bool, devices: bool) -> "ProtectedUnit | None":
-    """Whom the options name, if they name anybody."""
+    """The privacy unit that the options name, or None."""
     from hazemap.privacy.ledger_records import ProtectedUnit
 
     if (person is not None) + rows + devices > 1:
@@ -266,7 +266,7 @@ def _shown(status: "LedgerBalance") -> tuple[str, str, str]:
 
 
 def _not_there(charge: int, found: "Recoverable | None") -> str:
-    """What is to be said of a charge without a file."""
+    """The remark about a charge without a file."""
     if found is None:
         return "none, and nothing of it is kept"
     if found.stopped:

@@ -22,7 +22,7 @@ from hazemap.errors import HazemapError
 
 INTERRUPTED = 130
 SLEEP_AT_ONCE = {"OPENBLAS_THREAD_TIMEOUT": "4"}
-"""How long threads of NumPy's linear algebra wait for work before they sleep: 2⁴ ticks of the clock. By default it is
+"""Threads of NumPy's linear algebra sleep after 2⁴ ticks of the clock without work. By default it is
 2²⁶, in which each of them keeps a processor busy, from when NumPy is loaded and after every product."""
 
 BUG = "this is a bug in hazemap, not in what you asked; please report it with the lines above"

@@ -12,13 +12,13 @@ from typing import Any, get_args
 import typer
 
 GROUPED = {"_", " ", "\t", "\n"}
-"""What Python lets stand in numbers and around them."""
+"""Characters that Python allows in and around numbers."""
 
 NUMBERS: dict[Any, re.Pattern[str]] = {
     int: re.compile("-?(?:0|[1-9][0-9]{0,14})"),
     float: re.compile(r"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?"),
 }
-"""Texts that are a number, whoever reads them."""
+"""Texts that every parser reads as the same number."""
 
 
 def lightened(parameters: list[Any]) -> list[Any]:
@@ -38,7 +38,7 @@ def lighten(command: Any) -> None:
 
 
 def _processed(parameter: Any, checked: Any, ctx: Any, value: Any) -> Any:
-    """What typer's `checked` gives for a value of a parameter."""
+    """The value that typer's `checked` gives for a parameter."""
     _refuse_odd_numbers(parameter, ctx, value)
     plain = _plain(parameter, value)
     if plain is None:
@@ -82,7 +82,7 @@ def _plain(parameter: Any, value: Any) -> tuple[Any] | None:
 
 
 def _in_range(info: Any, number: float) -> bool:
-    """Whether a number is in its range; what is said of others is typer's."""
+    """Whether a number is in its range; typer refuses others."""
     return (info.min is None or info.min <= number) and (info.max is None or number <= info.max)
 
 

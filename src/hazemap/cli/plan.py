@@ -156,7 +156,7 @@ def show_plan_of_statistics(as_json: bool, spec: "StatisticsSpec") -> None:
 
 
 def heading_of_statistics(made: "StatsPlan") -> str:
-    """What the plan is for."""
+    """The question of the plan."""
     from hazemap.planning.statistics_plan import UNKNOWN
 
     if made.cells is None:
@@ -198,7 +198,7 @@ def _width(width: float, made: "StatsPlan") -> str:
 
 
 def advice_on_statistics(made: "StatsPlan") -> list[str]:
-    """What the numbers come to, in sentences."""
+    """The plan in sentences."""
     from hazemap.planning.statistics_plan import PEOPLE
 
     reach, quantiles = made.asked, list[str]()
@@ -210,8 +210,8 @@ def advice_on_statistics(made: "StatsPlan") -> list[str]:
         ends = f"An interval of a quantile ends at edges of bins, {_width(made.bin_width, made)}{unit} wide."
         quantiles = [ends + spread]
     return [
-        f"A place (a cell in a slot) is told of if it has about {reach.threshold:,.0f} {made.counted} or more, as they "
-        f"are left by the cap: of somebody in more than {reach.max_cells_per_person:,} places, so many are drawn.",
+        f"A place (a cell in a slot) is published if it has about {reach.threshold:,.0f} {made.counted} or more, "
+        f"after the cap: of a person in more than {reach.max_cells_per_person:,} places, as many are drawn.",
         "Half the cap needs fewer people in a place, but leaves more of them out there; if people are in fewer places "
         "than the cap, choose a lower one.",
         "Mean ±: half of its 95 % interval, in the middle of the bounds; near one of them up to √2 times as much. It "

@@ -22,13 +22,13 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Source = Annotated[Path, typer.Argument(metavar="FILE", help="A policy: TOML, JSON, or one that is signed.")]
+Source = Annotated[Path, typer.Argument(metavar="FILE", help="A policy: TOML, JSON or signed.")]
 LARGEST = 1 << 20
 
 
 @app.command(epilog="Example: [bold]hazemap policy example > policy.toml[/bold]")
 def example() -> None:
-    """Print a policy in TOML, to begin with: that of a keyboard."""
+    """Print an example policy in TOML, that of a keyboard."""
     from hazemap.recipes.policy_document import EXAMPLE
 
     typer.echo(EXAMPLE, nl=False)
@@ -36,17 +36,17 @@ def example() -> None:
 
 @app.command(epilog="Example: [bold]hazemap policy key policy.key[/bold]")
 def key(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the secret key goes: a new file.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file for the secret key.")],
     as_json: AsJson = False,
 ) -> None:
-    """Make a key that signs policies. Devices pin its public half; who has the file rules what they are asked."""
+    """Make a key that signs policies. Devices pin its public half; the owner of the file decides what they answer."""
     from hazemap.protocols.secure_aggregation.signing_identities import Identity
 
     identity = Identity.create()
     try:
         handle = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except FileExistsError:
-        raise InputError(f"there is {file} already: a key is never written over") from None
+        raise InputError(f"the file {file} exists: a key is never overwritten; choose another name") from None
     except OSError as error:
         raise FileError(f"the key file {file} cannot be written ({error.strerror})") from None
     with os.fdopen(handle, "w") as opened:
@@ -57,8 +57,12 @@ def key(
 @app.command(epilog="Example: [bold]hazemap policy sign policy.toml --key-file policy.key -o policy.signed.json[/bold]")
 def sign(
     policy: Source,
-    key_file: Annotated[Path, typer.Option("--key-file", metavar="FILE", help="The secret key: `hazemap policy key`.")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The signed policy, JSON.")],
+    key_file: Annotated[
+        Path, typer.Option("--key-file", metavar="FILE", help="The secret key, made by `hazemap policy key`.")
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="The signed policy to write, as JSON.")
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Sign a policy: check all that it says, and write it with its signature. The same policy gives the same file."""
@@ -77,10 +81,10 @@ def sign(
 @app.command(epilog="Example: [bold]hazemap policy verify policy.signed.json --key 9f86d0…[/bold]")
 def verify(
     policy: Source,
-    key: Annotated[str, typer.Option(metavar="HEX", help="Whose signature it is to be.")],
+    key: Annotated[str, typer.Option(metavar="HEX", help="Public key that must have signed it.")],
     as_json: AsJson = False,
 ) -> None:
-    """Check that a policy is signed by a key, and was not changed since."""
+    """Check that a key signed a policy, and that the policy is unchanged."""
     from hazemap.recipes.policy_document import digest
 
     pinned = key_of(key)

@@ -1,4 +1,4 @@
-"""What a command says of how rows were read: general sentences, of options, names and headers alone.
+"""Remarks about how rows were read: general sentences, from options, names and headers alone.
 
 They stand after every run, for whether a time or a line could be read is a secret of the rows. What a run may hint at
 beyond them follows from the noisy numbers that it has paid for.
@@ -42,7 +42,7 @@ def notes_where_it_stops(order: "ReleaseSpec | StatisticsSpec", as_json: bool) -
 
 
 def where_nobody_is(order: "ReleaseSpec | StatisticsSpec") -> str:
-    """What to look at where the noise hides whether any row counted: from options and names alone."""
+    """What to check if the noise hides whether any row counted, from options and names alone."""
     looks = ["whether the box is the right one", "whether coordinates are degrees, not swapped, in the right columns"]
     looks += [NO_TIME] if order.timed else []
     looks += [NO_LINE] if order.table.source is not None and _is_csv(order.table.source) else []
@@ -56,7 +56,7 @@ def _is_csv(source: str) -> bool:
 
 
 def _of_lines(order: "ReleaseSpec | StatisticsSpec") -> str:
-    """By the header of a single file of this machine; in general words for others."""
+    """By the header of a single local file; in general words for other sources."""
     from hazemap.readers.csv_files import read_header
 
     source, fields = str(order.table.source), "as many fields as its header"

@@ -1,4 +1,4 @@
-"""`hazemap recipe`: write what devices are asked of their events, and see what it would be like before anybody is."""
+"""`hazemap recipe`: write questions to devices about their events, and check them before they are sent."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,7 +28,7 @@ EXPLAIN = "Example: [bold]hazemap device explain words.toml --policy keyboard.to
 RecipeFile = Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe: TOML, or JSON of the same names.")]
 ShippedPolicyFile = Annotated[
     Path | None,
-    typer.Option("--policy", metavar="FILE", help="A policy that devices ship with: TOML, JSON, or signed."),
+    typer.Option("--policy", metavar="FILE", help="A policy of devices: TOML, JSON or signed."),
 ]
 
 
@@ -37,11 +37,12 @@ def check(
     recipe: RecipeFile,
     policy: ShippedPolicyFile = None,
     people: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Of how many people. By default the minimum cohort.")
+        int | None, typer.Option(metavar="N", min=1, help="The number of people. Default: the minimum cohort.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what a recipe asks, costs and finds, without any data; with --policy also whether devices would answer it.
+    """Explain what a recipe asks, costs and can find, without any data; with --policy also whether devices would answer
+    it.
 
     Exit code 4 means that they would not.
     """
@@ -62,7 +63,7 @@ def check(
 
 @app.command(epilog="Example: [bold]hazemap recipe example > words.toml[/bold]")
 def example() -> None:
-    """Print a recipe that works, with a word on every line: the one of the paper's appendix B."""
+    """Print a working recipe with comments, that of the paper's appendix B."""
     from hazemap.recipes.recipe_file import EXAMPLE
 
     typer.echo(EXAMPLE, nl=False)
@@ -71,7 +72,7 @@ def example() -> None:
 @app.command(epilog="Example: [bold]hazemap recipe write words.toml -o words.json[/bold]")
 def write(
     recipe: RecipeFile,
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The file: .toml or .json.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The file to write: .toml or .json.")],
     best: Annotated[
         str | None,
         typer.Option(
@@ -83,7 +84,7 @@ def write(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a recipe whole, with everything that it leaves out, as TOML or JSON, and tell its digest."""
+    """Write a recipe with all defaults filled in, as TOML or JSON, and print its digest."""
     from hazemap.atomic_write import write_whole
     from hazemap.recipes.recipe_file import read_recipe, recipe_to_json, recipe_to_toml
     from hazemap.recipes.recipe_price import with_best_encoding
@@ -93,7 +94,7 @@ def write(
     if output.suffix not in writers:
         raise InputError(f"a recipe is written as .toml or .json, not as {output.name}")
     if output.exists() and not force:
-        raise InputError(f"there is {output} already: use another name, or --force")
+        raise InputError(f"the file {output} exists: choose another name, or replace it with --force")
     write_whole(output, writers[output.suffix](found).encode())
     facts = {"id": found.id, "version": found.version, "digest": found.digest, "output": str(output)}
     deliver(facts, as_json, found.digest)
@@ -135,7 +136,7 @@ def explain(
 
 
 def _own_policy(store: Path | None, passphrase: bool) -> "ShippedPolicy | None":
-    """What the device of a store allows; None where there is no store, or it has accepted no policy."""
+    """The accepted policy of a store's device; None without a store or a policy."""
     from hazemap.device.shipped_policies import ShippedPolicies
 
     if store is None and not store_at(store).exists():

@@ -19,26 +19,29 @@ EXAMPLE = "Example: [bold]hazemap recover 3[/bold]"
 
 def recover(
     charge: Annotated[
-        int | None, typer.Argument(help="The number of a charge in the ledger. Without it, list them.")
+        int | None, typer.Argument(help="The number of a charge in the ledger. Without it, list all.")
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", rich_help_panel=FILE, help="The file, instead of the one in the original command."
+            "-o", "--output", rich_help_panel=FILE, help="Write this file instead of the one in the original command."
         ),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Finish all runs that can be, each to its own file.")
+        bool, typer.Option("--all", help="Finish all runs that can be finished, each to its own file.")
     ] = False,
     same_table: Annotated[
         bool,
         typer.Option(
             "--same-table",
-            help="The rows are the same, though nobody sees it: a file was touched, a table is in a database or Spark.",
+            help=(
+                "Confirm that the rows are unchanged where hazemap cannot tell: the file was touched, or the "
+                "table is in a database or Spark."
+            ),
         ),
     ] = False,
     go_on: Annotated[
-        bool, typer.Option("--continue", help="Pay the rest of a release that stopped after its look.")
+        bool, typer.Option("--continue", help="Pay the rest of a release that stopped after its first rounds.")
     ] = False,
     force: Force = False,
     memory: Memory = None,
@@ -51,7 +54,7 @@ def recover(
     that was being answered in the instant of the crash is paid again.
     """
     if everything and go_on:
-        raise InputError("what is to go on after its look is named: hazemap recover CHARGE --continue")
+        raise InputError("--continue needs the number of a charge: hazemap recover CHARGE --continue")
     if everything and (charge is not None or output is not None):
         raise InputError("give either one charge (and -o if you like) or --all")
     book = ledger_at(ledger)

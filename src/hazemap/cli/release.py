@@ -81,7 +81,7 @@ def release(
 
 
 def _where(made: "Release", order: "ReleaseSpec") -> list[str]:
-    """Which box was found, if one was, how many people lie outside the map, and what to look at where that is odd."""
+    """The box that was found, the number of people outside the map, and what to check if that is odd."""
     from hazemap.algorithms import PrivateBoundingBox
     from hazemap.releases.estimates import PeopleOutside
 

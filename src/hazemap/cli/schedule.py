@@ -26,7 +26,10 @@ ScheduleFile = Annotated[
 ]
 Now = Annotated[
     str | None,
-    typer.Option(metavar="TIME", help="Periods have to be over by then (ISO 8601, in the schedule's zone). Now."),
+    typer.Option(
+        metavar="TIME",
+        help="Release periods that end before this time (ISO 8601, in the schedule's zone). Default: now.",
+    ),
 ]
 
 
@@ -41,7 +44,8 @@ def run(
     ledger: LedgerPlace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Release every period that is over and not released yet; finish what is paid for. Run it as often as you like.
+    """Release every period that is over and not released yet, and finish paid ones. You may run this as often as you
+    like.
 
     Exit codes: 0 nothing is left to do · 3 the newest period is refused, the budget is spent · 6 another process is at
     it · 7 the newest period stopped after its look · others as of hazemap release. They depend on the calendar, the
@@ -74,7 +78,10 @@ def status(
     ledger: LedgerPlace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what is due, paid for or released, and what is left of the year. It reads no table and changes nothing."""
+    """Show which periods are due, paid or released, and what is left of the year's budget.
+
+    Reads no table and changes nothing.
+    """
     from hazemap.execution.scheduled_releases import schedule_status
 
     _told(schedule_status(_spec(file), ledger=ledger_at(ledger), now=now), as_json)
@@ -84,7 +91,8 @@ def status(
 def series(
     file: ScheduleFile = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Charts: .png, .svg, .pdf; or .html, a page with the numbers.")
+        Path | None,
+        typer.Option("-o", "--output", help="Write charts (.png, .svg, .pdf) or a page with the numbers (.html)."),
     ] = None,
     now: Now = None,
     ledger: LedgerPlace = None,

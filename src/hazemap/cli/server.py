@@ -31,9 +31,7 @@ def run(
     serving: Serving,
     url: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="URL", rich_help_panel=REACHED, help="Its address as devices see it; again for each other one."
-        ),
+        typer.Option(metavar="URL", rich_help_panel=REACHED, help="Public URL of the server. May be repeated."),
     ] = None,
     enrolment: Annotated[
         str,
@@ -47,11 +45,16 @@ def run(
     attestation: Annotated[
         str | None,
         typer.Option(
-            metavar="MODULE:FUNCTION", rich_help_panel=LET_IN, help="A function of yours that says who may enrol."
+            metavar="MODULE:FUNCTION",
+            rich_help_panel=LET_IN,
+            help="A Python function of yours that decides who may enrol.",
         ),
     ] = None,
     ticket_days: Annotated[
-        int, typer.Option(min=1, max=3650, rich_help_panel=LET_IN, help="Days until a device proves itself again.")
+        int,
+        typer.Option(
+            min=1, max=3650, rich_help_panel=LET_IN, help="Days until a device must prove its identity again."
+        ),
     ] = 90,
     peers: Annotated[
         Path | None,
@@ -64,7 +67,9 @@ def run(
     ] = None,
     peer_certificate: Annotated[
         Path | None,
-        typer.Option(metavar="PEM", rich_help_panel=KEPT, help="TLS: who signed the peers' certificates, if unusual."),
+        typer.Option(
+            metavar="PEM", rich_help_panel=KEPT, help="TLS: certificate authority of the peers, if not a public one."
+        ),
     ] = None,
     ledger: LedgerPlace = None,
 ) -> None:
@@ -96,13 +101,13 @@ def run(
 @app.command(epilog="Example: [bold]hazemap server codes --number 300 --days 30 --token-file operator.token[/bold]")
 def codes(
     token_file: TokenFile,
-    number: Annotated[int, typer.Option(min=1, max=100_000, help="How many.")],
-    days: Annotated[int, typer.Option(min=1, max=3650, help="How long they can be used.")] = 30,
+    number: Annotated[int, typer.Option(min=1, max=100_000, help="The number of codes.")],
+    days: Annotated[int, typer.Option(min=1, max=3650, help="Days until the codes expire.")] = 30,
     server: Server = LOCAL,
     trust_certificate: TrustCertificate = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make enrolment codes, each for one device, one a line. The server keeps only hashes: they are shown once."""
+    """Make enrolment codes, one for each device. They are shown once, since the server keeps only their hashes."""
     with operator(server, token_file, trust_certificate) as line:
         made = line.order("/v1/codes", {"number": number, "days": days})["codes"]
     deliver({"codes": made, "days": days}, as_json, *made)
@@ -115,7 +120,7 @@ def devices(
     trust_certificate: TrustCertificate = None,
     as_json: AsJson = False,
 ) -> None:
-    """List every device that was ever enrolled: since when, until when, and when it was heard of."""
+    """List all devices that ever enrolled, with the times of their enrolment, expiry and last contact."""
     with operator(server, token_file, trust_certificate) as line:
         every = line.get("/v1/devices")["devices"]
 
@@ -129,12 +134,14 @@ def devices(
 
 @app.command(epilog="Example: [bold]hazemap server revoke ee5702d297e516eb --token-file operator.token[/bold]")
 def revoke(
-    device: Annotated[str, typer.Argument(metavar="DEVICE", help="Its name, as `hazemap server devices` lists it.")],
+    device: Annotated[
+        str, typer.Argument(metavar="DEVICE", help="Name of the device, as `hazemap server devices` lists it.")
+    ],
     token_file: TokenFile,
     server: Server = LOCAL,
     trust_certificate: TrustCertificate = None,
 ) -> None:
-    """Shut a device out for good, at once; in a sum that is going on it counts as dropped out."""
+    """Revoke a device at once and for good. In a sum that is under way it counts as dropped out."""
     from urllib.parse import quote
 
     with operator(server, token_file, trust_certificate) as line:
@@ -147,20 +154,21 @@ def revoke(
 )
 def token(
     token_file: TokenFile,
-    name: Annotated[str, typer.Option(metavar="NAME", help="Whose: one person, or one machine.")],
+    name: Annotated[str, typer.Option(metavar="NAME", help="Name of the holder: one person or one machine.")],
     role: Annotated[str | None, typer.Option(metavar="ROLE", help="operator, analyst or auditor.")] = None,
-    days: Annotated[int, typer.Option(min=1, max=3650, help="How long it lasts.")] = 90,
+    days: Annotated[int, typer.Option(min=1, max=3650, help="Days until the token expires.")] = 90,
     epsilon: Annotated[
-        str | None, typer.Option(metavar="ε", help="An analyst's limit: what all their campaigns together may cost.")
+        str | None, typer.Option(metavar="ε", help="The most that all campaigns of this analyst may cost together.")
     ] = None,
     campaigns: Annotated[
-        int | None, typer.Option(metavar="N", min=1, max=1_000, help="An analyst's limit at a time. By default 1.")
+        int | None,
+        typer.Option(metavar="N", min=1, max=1_000, help="The most campaigns of this analyst at a time. Default: 1."),
     ] = None,
-    revoke: Annotated[bool, typer.Option("--revoke", help="End the token of this name instead.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Revoke the token of this name instead.")] = False,
     server: Server = LOCAL,
     trust_certificate: TrustCertificate = None,
 ) -> None:
-    """Issue a token, or with --revoke end it. A second one of the same name replaces the first at once."""
+    """Issue a token, or revoke it with --revoke. A new token replaces one of the same name at once."""
     from urllib.parse import quote
 
     if revoke == (role is not None):
@@ -182,7 +190,7 @@ def tokens(
     trust_certificate: TrustCertificate = None,
     as_json: AsJson = False,
 ) -> None:
-    """List who has a token, in which role and until when."""
+    """List the holders of tokens with role and expiry."""
     with operator(server, token_file, trust_certificate) as line:
         every = line.get("/v1/tokens")["tokens"]
 
@@ -202,17 +210,19 @@ def audit(
             "--token-file", metavar="FILE", envvar="HAZEMAP_TOKEN_FILE", help="An auditor's or operator's token."
         ),
     ] = None,
-    verify: Annotated[bool, typer.Option("--verify", help="Check that no entry was changed; print the last.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Check that no entry was changed, and print the last one.")
+    ] = False,
     file: Annotated[
-        Path | None, typer.Option(metavar="JSONL", help="A log that was exported, instead of a server's.")
+        Path | None, typer.Option(metavar="JSONL", help="Read this exported log instead of a server's.")
     ] = None,
     head: Annotated[
-        str | None, typer.Option(metavar="HASH", help="An entry's hash, noted before: it must be in the log.")
+        str | None, typer.Option(metavar="HASH", help="Hash of an earlier entry, which must be in the log.")
     ] = None,
     server: Server = LOCAL,
     trust_certificate: TrustCertificate = None,
 ) -> None:
-    """Print who did what, as JSON lines, or check it."""
+    """Print the audit log as JSON lines, or check it."""
     from hazemap.server.audit_log import checked
 
     if file is not None:

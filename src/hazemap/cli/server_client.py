@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 Server = Annotated[
-    str, typer.Option("--server", metavar="URL", envvar="HAZEMAP_SERVER", help="Where `hazemap server` is.")
+    str, typer.Option("--server", metavar="URL", envvar="HAZEMAP_SERVER", help="URL of the coordinator.")
 ]
 TokenFile = Annotated[
     Path,
@@ -19,6 +19,8 @@ TokenFile = Annotated[
 ]
 TrustCertificate = Annotated[
     Path | None,
-    typer.Option("--trust-certificate", metavar="PEM", help="TLS: who signed the server's certificate, if unusual."),
+    typer.Option(
+        "--trust-certificate", metavar="PEM", help="TLS: certificate authority of the server, if not a public one."
+    ),
 ]
 LOCAL = "http://127.0.0.1:8470"

@@ -11,7 +11,7 @@ from hazemap.specs.spec_fields import FILE
 if TYPE_CHECKING:
     from hazemap.privacy.ledger import Ledger
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 ReleaseFile = Annotated[Path, typer.Argument(metavar="FILE", help="A release: a .parquet or .tif that hazemap wrote.")]
 LedgerPlace = Annotated[
     str | None,
@@ -22,9 +22,10 @@ LedgerPlace = Annotated[
     ),
 ]
 
-Force = Annotated[bool, typer.Option("--force", rich_help_panel=FILE, help="Replace a file that is there.")]
+Force = Annotated[bool, typer.Option("--force", rich_help_panel=FILE, help="Replace an existing file.")]
 Memory = Annotated[
-    int | None, typer.Option(metavar="MB", min=1, rich_help_panel=FILE, help="Memory limit in megabytes; 1024.")
+    int | None,
+    typer.Option(metavar="MB", min=1, rich_help_panel=FILE, help="Memory limit in megabytes. Default: 1024."),
 ]
 
 
@@ -33,7 +34,7 @@ def refuse_replacing(output: Path) -> None:
     beside = [output.with_name(output.name + ".statement.json")] if output.suffix.lower() == ".csv" else []
     for each in (output, *beside):
         if each.exists():
-            raise FileError(f"{each} is there already: choose another name, or --force")
+            raise FileError(f"the file {each} exists: choose another name, or replace it with --force")
 
 
 def ledger_at(place: str | None) -> "Ledger":

@@ -31,81 +31,93 @@ def show(
         typer.Option(
             "-o",
             "--output",
-            help="The picture: .png, .svg or .pdf; of a blur also .tif, of slots .gif or .apng; or .html, a page for a "
-            "browser. By default a PNG.",
+            help=(
+                "The picture (.png, .svg, .pdf; with --blur also .tif; with slots also .gif, .apng) or a page for"
+                " browsers (.html). Default: PNG."
+            ),
         ),
     ] = None,
     outlines: Annotated[
         Path | None, typer.Option(metavar="GEOJSON", help="Lines to draw over it: coasts, districts.")
     ] = None,
     base: Annotated[
-        bool, typer.Option("--base/--no-base", help="Coasts, rivers, borders and places of Natural Earth.")
+        bool, typer.Option("--base/--no-base", help="Draw coasts, rivers, borders and places of Natural Earth.")
     ] = True,
     uncertainty: Annotated[
-        bool, typer.Option("--uncertainty/--no-uncertainty", help="One more panel with the uncertainty of each cell.")
+        bool, typer.Option("--uncertainty/--no-uncertainty", help="Add a panel with the uncertainty of each cell.")
     ] = True,
     box: Annotated[str | None, typer.Option(help=f"Show this part: {BOX}.")] = None,
     frame: Annotated[
-        str, typer.Option(metavar="WHAT", help="Without a box: all of the map, or only where people stand out.")
+        str, typer.Option(metavar="WHAT", help="Without a box: show all of the map, or only where people stand out.")
     ] = "map",
     blur: Annotated[
         float | None,
         typer.Option(
             metavar="METRES",
             min=0,
-            help="A heatmap: the density under a Gaussian of this width (σ), on a plane in its unit. Pyramids are "
-            "drawn so; 0: their cells.",
+            help=(
+                "Draw a heatmap, the density under a Gaussian of this σ in metres (or the plane's unit). Default "
+                "for pyramids; 0 shows their cells."
+            ),
         ),
     ] = None,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="A heading.")] = None,
     since: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="What changed in each cell since this release of a map: a page, an .html."),
+        typer.Option(
+            metavar="FILE", help="Show what changed in each cell since this release of a map, as a page (.html)."
+        ),
     ] = None,
     cell: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Of statistics: the profile of this cell over all slots.")
+        str | None, typer.Option(metavar="NAME", help="For statistics: draw the profile of this cell over all slots.")
     ] = None,
     slot: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Of a map with time: these slots, such as 8 or 7-9. With --cell: the histogram of the value there.",
+            help="For a map with time: the slots, such as 8 or 7-9. With --cell: the histogram of the value there.",
         ),
     ] = None,
     borrow_detail: Annotated[
         bool,
-        typer.Option("--borrow-detail", help="With --slot: draw people inside cells as in all slots, hatched."),
+        typer.Option(
+            "--borrow-detail", help="With --slot: borrow detail inside cells from all slots together, hatched."
+        ),
     ] = False,
     statistic: Annotated[
         str | None,
         typer.Option(
             metavar="WHAT",
-            help="Of statistics: mean, variance, or a quantile such as q0.5. Default: mean. guess: its best guess.",
+            help=(
+                "For statistics: mean, variance, a quantile such as q0.5, or guess (the best guess of the mean). "
+                "Default: mean."
+            ),
         ),
     ] = None,
     beside: Annotated[
         str | None,
         typer.Option(
             metavar="WHAT",
-            help="Of a map with marks, beside each share: width (of its interval), density (of people) or nothing.",
+            help=(
+                "For a map with marks, the panel beside each share: width (of its interval), density (of people) "
+                "or nothing."
+            ),
         ),
     ] = None,
     width: Annotated[
         float | None,
-        typer.Option(
-            metavar="INCHES", min=2, max=40, help="How wide the picture is; 10, and as high as it needs to be."
-        ),
+        typer.Option(metavar="INCHES", min=2, max=40, help="Width of the picture in inches. Default: 10."),
     ] = None,
     size: Annotated[
         str | None,
         typer.Option(
             metavar="WxH",
-            help="Instead of a width the size of the whole picture, such as 10x7 (inches), 25x18cm or 1600x900px.",
+            help="Size of the picture instead of a width, such as 10x7 (inches), 25x18cm or 1600x900px.",
         ),
     ] = None,
     theme: Annotated[
         str | None,
-        typer.Option(metavar="THEME", help="light (as usual) or dark. Both suit colour-blind people."),
+        typer.Option(metavar="THEME", help="light or dark; both suit colour-blind people."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -222,7 +234,7 @@ def _check(frame: str, since: Path | None, output: Path | None) -> None:
     if frame not in ("map", "people"):
         raise InputError(f"--frame is map or people; found {frame!r}")
     if since is not None and (output is None or output.suffix.lower() != ".html"):
-        raise InputError("what changed since another release is shown by a page: name an .html with -o")
+        raise InputError("changes since another release are shown as a page: name an .html with -o")
 
 
 def _check_beside(release: "Release | Statistics", file: Path, blur: float | None, slot: str | None) -> None:
@@ -245,7 +257,7 @@ def _of_values(
     uncertainty: bool,
     of_maps: dict[str, Any],
 ) -> "tuple[Figure, dict[str, Any]]":
-    """Statistics of a value: a histogram, a cell's profile or small maps; and what is said beside the latter."""
+    """Draw statistics of a value: a histogram, a cell's profile or small maps; and the remark about the latter."""
     if cell is not None and slot is not None:
         found = release.histogram(cell, slot)
         unit = f"{release.value} in {found.cell}, {found.slot}"
@@ -302,7 +314,7 @@ def _blurred(release: "Release", blur: float | None) -> bool:
 
 
 def _beside(text: str | None, uncertainty: bool) -> "Beside":
-    """What stands beside the map of a share."""
+    """The panel beside the map of a share."""
     from hazemap.draw import Beside
 
     if text is None:
@@ -315,7 +327,7 @@ def _beside(text: str | None, uncertainty: bool) -> "Beside":
 def _in_slots(
     release: "Release | Statistics", file: Path, slot: str | None, goal: Path, of_values: str | None, borrow: bool
 ) -> "tuple[Release | Statistics, str | None]":
-    """What is drawn: of a map with time the slots that are named, unless it moves; and the slot that is left."""
+    """The release to draw: for a map with time the named slots, unless it moves; and the slot if only one is left."""
     from hazemap.releases import MarkedTimedRelease, Statistics, TimedRelease
 
     if borrow and (slot is None or not isinstance(release, TimedRelease)):

@@ -1,4 +1,4 @@
-"""What `hazemap show` does for a page: which release it shows, what changed since another one, and the file."""
+"""Pages of `hazemap show`: the release that a page shows, changes since another release, and the file."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def slot_of_page(
     release: "Release | Statistics", slot: str | None, title: str | None, since: Path | None
 ) -> "tuple[Release | Statistics, str | None, str | None]":
-    """What a page shows: of marks in slots the slots that are named, which its heading names too."""
+    """The release that a page shows: for marks in slots the named slots, which its heading names too."""
     from hazemap.releases import MarkedTimedRelease
 
     if slot is None or since is not None or not isinstance(release, MarkedTimedRelease):
@@ -23,13 +23,13 @@ def slot_of_page(
 
 
 def difference(file: Path, release: "Release | Statistics", since: Path) -> "ReleaseDifference":
-    """What changed since another release."""
+    """The changes since another release."""
     from hazemap.releases import Release, open_release
 
     before = open_release(since)
     if not isinstance(release, Release) or not isinstance(before, Release):
         other = since if isinstance(release, Release) else file
-        raise InputError(f"{other} is no map: what changed is told of two maps")
+        raise InputError(f"{other} is not a map: changes are shown between two maps")
     return release.since(before)
 
 

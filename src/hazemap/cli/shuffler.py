@@ -14,11 +14,11 @@ EXAMPLE = "Example: [bold]hazemap shuffler --data shuffler --least 1000[/bold]"
 def shuffler(
     serving: Serving,
     least: Annotated[
-        int, typer.Option(min=1, metavar="PEOPLE", help="Nothing below the messages of so many is handed on.")
+        int, typer.Option(min=1, metavar="PEOPLE", help="The fewest people whose messages are passed on.")
     ] = 50,
     largest: Annotated[
         int,
-        typer.Option(min=1, metavar="MB", rich_help_panel=KEPT, help="Megabytes that all batches together may need."),
+        typer.Option(min=1, metavar="MB", rich_help_panel=KEPT, help="Memory limit of all batches, in megabytes."),
     ] = 1_024,
     keep_days: Annotated[
         int,
@@ -29,7 +29,7 @@ def shuffler(
         typer.Option(
             metavar="NAME",
             rich_help_panel=KEPT,
-            help="Who may analyse, by a token of its own in the folder; again for others. Without it one, 'analyser'.",
+            help="Name of an analyser, which gets a token in the folder. May be repeated. Default: analyser.",
         ),
     ] = None,
 ) -> None:

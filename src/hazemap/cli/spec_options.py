@@ -36,7 +36,7 @@ WrittenSpec = Annotated[
         "--write-spec",
         metavar="FILE",
         rich_help_panel=FILE,
-        help="Write the specification there and stop: read, charge and release nothing.",
+        help="Write the specification to this file and stop: read, charge and release nothing.",
     ),
 ]
 Schema = Annotated[
@@ -44,7 +44,7 @@ Schema = Annotated[
 ]
 
 BUDGETS = {"rho": ("epsilon", "delta"), "epsilon": ("rho",), "delta": ("rho",)}
-"""Of the names of a budget those that one of them excludes: given as an option, it takes their place in a file."""
+"""The names of a budget that one of them excludes: an option takes their place in a file."""
 
 
 COMPLETED = {"method": method_texts}

@@ -16,9 +16,9 @@ EXAMPLE = "Example: [bold]hazemap statement map.parquet -o statement.html --lang
 def statement(
     file: ReleaseFile,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="A .html, or a .txt of the statement's own words alone.")
+        Path | None, typer.Option("-o", "--output", help="Write a page (.html), or the statement's words alone (.txt).")
     ] = None,
-    language: Annotated[str, typer.Option(help="What explanations are in: en, de, fr or es.")] = "en",
+    language: Annotated[str, typer.Option(help="Language of the explanations: en, de, fr or es.")] = "en",
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -33,7 +33,7 @@ def statement(
     if output is not None and output.suffix.lower() not in (".html", ".txt"):
         raise FileError(f"the page of a statement ends in .html, its words alone in .txt; found {str(output)!r}")
     if output is not None and output.exists() and not force:
-        raise FileError(f"{output} is there already: choose another name, or --force")
+        raise FileError(f"the file {output} exists: choose another name, or replace it with --force")
     with progress() as tell:
         made = open_release(file)
         tell("checking the file", None)

@@ -30,7 +30,7 @@ def stats(
     ctx: typer.Context,
     ledger: LedgerPlace = None,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Only say what to expect: read, charge and write nothing.")
+        bool, typer.Option("--plan", help="Show what to expect, and read, charge and write nothing.")
     ] = False,
     spec: SpecFile = None,
     write_spec: WrittenSpec = None,
@@ -91,8 +91,8 @@ def stats(
     deliver(
         facts,
         as_json,
-        f"{order.output}: {several(len(made.names), 'cell')} × {several(len(made.slots), 'slot')}; "
-        f"the mean is told for {told:,} of {places:,}",
+        f"{order.output}: {several(len(made.names), 'cell')} × {several(len(made.slots), 'slot')}; the mean is "
+        f"published for {told:,} of {places:,}",
         f"Values outside {value_encoding.low:g} … {value_encoding.high:g} were clipped to these bounds; "
         "rows without a value were left out.",
         *_whose(made),
@@ -108,7 +108,7 @@ def stats(
 
 
 def why_nothing(made: "Statistics", order: "StatisticsSpec") -> str:
-    """What may be the matter where no mean is told, from the released numbers alone."""
+    """Possible reasons why no mean is published, from the released numbers alone."""
     import numpy as np
 
     few = (
@@ -122,7 +122,7 @@ def why_nothing(made: "Statistics", order: "StatisticsSpec") -> str:
 
 
 def _whose(made: "Statistics") -> list[str]:
-    """Under values-only, of how many places with people the mean is told, and who counts there."""
+    """Under values-only, for how many places with people the mean is published, and who counts there."""
     from hazemap.algorithms import PublicLocationStatistics, PublishedStatistics
 
     if not isinstance(made.algorithm, PublicLocationStatistics | PublishedStatistics):

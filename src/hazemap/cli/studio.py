@@ -36,28 +36,37 @@ def studio(
     ] = None,
     server: Annotated[
         str | None,
-        typer.Option(metavar="URL", rich_help_panel=SERVER, help="A coordinator, to run campaigns and studies on."),
+        typer.Option(metavar="URL", rich_help_panel=SERVER, help="URL of a coordinator, to run campaigns and studies."),
     ] = None,
     token_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", rich_help_panel=SERVER, help="The file of your token for it; no browser sees it."),
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=SERVER,
+            help="File with your token for the coordinator; browsers never see it.",
+        ),
     ] = None,
     trust_certificate: Annotated[
         Path | None,
-        typer.Option(metavar="PEM", rich_help_panel=SERVER, help="TLS: who signed its certificate, if unusual."),
+        typer.Option(
+            metavar="PEM", rich_help_panel=SERVER, help="TLS: certificate authority of the server, if not a public one."
+        ),
     ] = None,
     aggregator: Annotated[
         list[str] | None,
         typer.Option(
             metavar="URL[,FILE]",
             rich_help_panel=SERVER,
-            help="Show whether it is well; with the file of its operator's token its tasks, too. Again for others.",
+            help=(
+                "URL of an aggregator whose health is shown; with the file of its operator's token also its "
+                "tasks. May be repeated."
+            ),
         ),
     ] = None,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in a browser.")] = True,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the studio in a browser.")] = True,
     name: Annotated[
         list[str] | None,
-        typer.Option(metavar="HOST", rich_help_panel=REACHED, help="What else browsers call it; again for others."),
+        typer.Option(metavar="HOST", rich_help_panel=REACHED, help="Another host name of the studio. May be repeated."),
     ] = None,
 ) -> None:
     """Publish maps in a browser: look at a table, plan, compare prices, release and view.

@@ -29,8 +29,8 @@ app = typer.Typer(
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The study's name.")]
-Round = Annotated[int | None, typer.Option("--round", metavar="N", min=1, help="Which round. By default the last.")]
-Confidence = Annotated[float, typer.Option(metavar="PART", help="How often an interval holds the count.")]
+Round = Annotated[int | None, typer.Option("--round", metavar="N", min=1, help="The round. Default: the last.")]
+Confidence = Annotated[float, typer.Option(metavar="PART", help="Confidence of the intervals.")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", metavar="CSV", help="Write every line to this file.")]
 SHOWN = 20
 """Lines of an answer that are shown: the largest counts."""
@@ -38,13 +38,13 @@ SHOWN = 20
 
 @app.command(epilog="Example: [bold]hazemap study policy keyboard.signed.json --token-file operator.token[/bold]")
 def policy(
-    policy: Annotated[Path, typer.Argument(metavar="FILE", help="What `hazemap policy sign` has signed.")],
+    policy: Annotated[Path, typer.Argument(metavar="FILE", help="A policy signed by `hazemap policy sign`.")],
     token_file: TokenFile,
     server: Server = LOCAL,
     trust_certificate: TrustCertificate = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give a server the policy that its devices ship with: by it recipes are judged, and studies have budgets."""
+    """Give a server the policy of its devices, which decides about recipes and the budgets of studies."""
     from hazemap.cli.policy import signed_at
 
     signed = signed_at(policy)
@@ -61,13 +61,17 @@ def policy(
 def begin(
     name: Name,
     token_file: TokenFile,
-    analysis: Annotated[str, typer.Option(metavar="NAME", help="Whose budget pays: as the devices' policy calls it.")],
-    epsilon: Annotated[str, typer.Option("-e", "--epsilon", metavar="ε", help="What all rounds may cost together.")],
+    analysis: Annotated[
+        str, typer.Option(metavar="NAME", help="The analysis whose budget pays, as the devices' policy names it.")
+    ],
+    epsilon: Annotated[
+        str, typer.Option("-e", "--epsilon", metavar="ε", help="The most that all rounds may cost together.")
+    ],
     people: People,
     server: Server = LOCAL,
     trust_certificate: TrustCertificate = None,
     delta: Annotated[str, typer.Option(metavar="δ", help="The δ of all rounds together.")] = "1e-6",
-    reports: Annotated[int, typer.Option(metavar="N", min=1, help="How many rounds at most.")] = 10,
+    reports: Annotated[int, typer.Option(metavar="N", min=1, help="The most rounds.")] = 10,
     shard: ShardSize = None,
     dropout: Dropout = "0.2",
     corrupt: Corrupt = "0.1",
@@ -80,7 +84,7 @@ def begin(
     least: LeastReports = None,
     as_json: AsJson = False,
 ) -> None:
-    """Begin a study. It costs nothing before its first round."""
+    """Begin a study. Its rounds cost; beginning it does not."""
     from hazemap.codec import dumps
     from hazemap.server.study_order import StudyOrder
     from hazemap.server.study_statement import assumed
@@ -126,7 +130,7 @@ def ask(
     output: Output = None,
     as_json: AsJson = False,
 ) -> None:
-    """Ask a recipe, wait, and show the answer. Ctrl-C ends the waiting alone; the same recipe again costs nothing."""
+    """Ask a recipe, wait, and show the answer. Ctrl-C stops waiting only; the same recipe costs nothing again."""
     from hazemap.recipes.recipe_file import read_recipe
     from hazemap.study.study import check_columns
 
@@ -149,7 +153,7 @@ def status(
     trust_certificate: TrustCertificate = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a study has asked, what became of it, and what is left of its budget."""
+    """Show the rounds of a study, their states, and what is left of its budget."""
     with operator(server, token_file, trust_certificate) as line:
         study = _study(line, name)
         found, left = study.status(), study.left()
@@ -188,9 +192,7 @@ def release(
     output: Annotated[Path, typer.Option("-o", "--output", metavar="PARQUET", help="The file to write.")],
     server: Server = LOCAL,
     trust_certificate: TrustCertificate = None,
-    round_: Annotated[
-        int | None, typer.Option("--round", metavar="N", min=1, help="One round. By default all.")
-    ] = None,
+    round_: Annotated[int | None, typer.Option("--round", metavar="N", min=1, help="One round. Default: all.")] = None,
     confidence: Confidence = 0.95,
     as_json: AsJson = False,
 ) -> None:
@@ -215,7 +217,7 @@ def stop(
     trust_certificate: TrustCertificate = None,
     as_json: AsJson = False,
 ) -> None:
-    """Stop a study for good: nothing more is asked, and what was paid stays paid. Its answers can still be read."""
+    """Stop a study for good. Its charges stand, and its answers can still be read."""
     with operator(server, token_file, trust_certificate) as line:
         study = _study(line, name)
         study.stop()
@@ -229,7 +231,7 @@ def recipes(
     server: Server = LOCAL,
     as_json: AsJson = False,
 ) -> None:
-    """Show which recipes and policies a server has sent, and check that its log is whole. Nobody needs a token."""
+    """Show the recipes and policies that a server has sent, and check that its log is complete. Needs no token."""
     import json
 
     import httpx

@@ -14,7 +14,7 @@ TrustName = Annotated[
         "--trust",
         metavar="NAME",
         rich_help_panel=TRUST,
-        help="secure-sum, local, two-servers, one-report or shuffled: who stands between reports and the map.",
+        help="How reports become a map: secure-sum, local, two-servers, one-report or shuffled.",
     ),
 ]
 StudyTrust = Annotated[
@@ -23,16 +23,22 @@ StudyTrust = Annotated[
         "--trust",
         metavar="NAME",
         rich_help_panel=TRUST,
-        help="secure-sum or two-servers: who stands between reports and their sums. Recipes name it as their carrier.",
+        help="How reports become sums: secure-sum or two-servers. Recipes name it as their carrier.",
     ),
 ]
 Leader = Annotated[
-    str | None, typer.Option(metavar="URL", rich_help_panel=TRUST, help="Of two servers: the one that takes reports.")
+    str | None,
+    typer.Option(
+        metavar="URL", rich_help_panel=TRUST, help="For two servers: URL of the leader, which receives reports."
+    ),
 ]
-Helper = Annotated[str | None, typer.Option(metavar="URL", rich_help_panel=TRUST, help="Of two servers: the other.")]
+Helper = Annotated[
+    str | None, typer.Option(metavar="URL", rich_help_panel=TRUST, help="For two servers: URL of the helper.")
+]
 Shuffler = Annotated[str | None, typer.Option(metavar="URL", rich_help_panel=TRUST, help="The shuffler's address.")]
 ShufflerKey = Annotated[
-    str | None, typer.Option("--shuffler-key", metavar="HEX", rich_help_panel=TRUST, help="The key that it prints.")
+    str | None,
+    typer.Option("--shuffler-key", metavar="HEX", rich_help_panel=TRUST, help="The key that the shuffler prints."),
 ]
 LeastReports = Annotated[
     int | None,
@@ -40,12 +46,14 @@ LeastReports = Annotated[
         "--least",
         min=1,
         rich_help_panel=TRUST,
-        help="The fewest reports that are opened, of servers or shuffled. By default all but those who may drop out.",
+        help="The fewest reports that two servers or a shuffler open. Default: all but those that may drop out.",
     ),
 ]
 Levels = Annotated[
     int | None,
     typer.Option(
-        min=1, rich_help_panel=TRUST, help=f"Of one-report: how many levels a report answers. By default {LEVELS}."
+        min=1,
+        rich_help_panel=TRUST,
+        help=f"For one-report: the number of levels that a report answers. Default: {LEVELS}.",
     ),
 ]

@@ -102,7 +102,7 @@ def free_place(path: Path, spec: ReleaseSpec | StatisticsSpec) -> Path:
         raise FileError(f"{path} says which cells the release is about: write the release elsewhere")
     if path.exists() and not spec.overwrite:
         raise FileError(
-            f"{path} is there already: choose another name, or allow it to be replaced (--force, overwrite=True)"
+            f"the file {path} exists: choose another name, or allow it to be replaced (--force, overwrite=True)"
         )
     disk = os.statvfs(path.parent)
     if disk.f_bavail * disk.f_frsize < LEAST_ROOM:

@@ -34,13 +34,20 @@ Logs = Callable[[], list[list[str]]]
 
 def browser(
     folder: Annotated[Path, typer.Option(help="The demo's folder; it must be new or empty.")] = Path("demo-browser"),
-    people: Annotated[int, typer.Option(metavar="N", min=50, max=5_000, help="How many people have a device.")] = 60,
-    tabs: Annotated[int, typer.Option(metavar="N", min=1, max=9, help="How many tabs are devices besides.")] = 3,
+    people: Annotated[
+        int, typer.Option(metavar="N", min=50, max=5_000, help="The number of people with a device.")
+    ] = 60,
+    tabs: Annotated[
+        int, typer.Option(metavar="N", min=1, max=9, help="The number of tabs, which are devices too.")
+    ] = 3,
     visitors: Annotated[
         str | None,
         typer.Option(
             metavar="COMMAND",
-            help="What opens the links in browsers and uses the pages instead of you: studio/tab/browser/visitors.mjs.",
+            help=(
+                "Command that opens the links and uses the pages in your place, such as "
+                "studio/tab/browser/visitors.mjs."
+            ),
         ),
     ] = None,
     epsilon: Annotated[str, typer.Option("-e", "--epsilon", metavar="ε", help="The price in ε.")] = "1",
@@ -125,7 +132,9 @@ def browser(
 
 @contextmanager
 def _opened(links: Sequence[str], visitors: str | None, folder: Path) -> Iterator[tuple[Alive, Logs]]:
-    """The links in browsers, by a command or by whoever reads them: if they are there, and what ends it."""
+    """Open the links in browsers, by a command or by the reader; yield whether they are there, and a function that ends
+    it.
+    """
     if visitors is None:
         note(
             "open each link in a browser (profile) of its own; set both numbers of people to 40; make a walk up; start:"

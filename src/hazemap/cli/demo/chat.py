@@ -22,7 +22,7 @@ _LIST = """
     working would yes you your
 """
 WORDS = tuple(_LIST.split())
-"""The words that are asked for: a list of our own, made before anybody is asked."""
+"""The words that are counted: a fixed list, made before any device is asked."""
 
 OPENINGS = ("hi", "hello", "ok", "thanks", "well", "yes", "no", "please")
 SENTENCES = (
@@ -77,7 +77,7 @@ fields = ["{STREAM}.ngram"]
 
 
 def chat_of(table: Path, people: int) -> list[list[str]]:
-    """The lines of so many people of a table with the columns user, ts and text: of those who wrote 5 lines or more."""
+    """Lines of people of a table with the columns user, ts and text; only of people with 5 lines or more."""
     import pyarrow.parquet as pq
 
     found = pq.read_table(table, columns=["user", "ts", "text"])
@@ -95,7 +95,7 @@ def chat_of(table: Path, people: int) -> list[list[str]]:
 
 
 def made_up(people: int, seed: int) -> list[list[str]]:
-    """Lines that nobody wrote: O(lines)."""
+    """Made-up lines, by a small grammar."""
     rng = np.random.default_rng(seed)
 
     def one(of: Sequence[str]) -> str:
@@ -109,7 +109,7 @@ def made_up(people: int, seed: int) -> list[list[str]]:
 
 
 def pairs(lines: Iterable[str]) -> list[str]:
-    """What an app donates: each word of each line with the one after it, in lower case."""
+    """The pairs that an app donates: each word of each line with the next one, in lower case."""
     found = []
     for line in lines:
         words = re.findall(r"[a-z']+", line.lower())

@@ -23,14 +23,16 @@ GRID = 6
 def devices(
     folder: Annotated[Path, typer.Option(help="The demo's folder; it must be new or empty.")] = Path("demo-devices"),
     people: Annotated[
-        int, typer.Option(metavar="N", min=200, max=100_000, help="How many people have a device.")
+        int, typer.Option(metavar="N", min=200, max=100_000, help="The number of people with a device.")
     ] = 2000,
     shard: Annotated[int, typer.Option(metavar="N", min=100, help="People in one secure sum.")] = 250,
     drop: Annotated[
         float,
-        typer.Option(metavar="PART", min=0, max=0.3, help="The part of the devices that falls silent in a round."),
+        typer.Option(metavar="PART", min=0, max=0.3, help="The share of devices that fall silent in a round."),
     ] = 0.1,
-    processes: Annotated[int, typer.Option(metavar="N", min=1, max=16, help="Processes that the devices share.")] = 2,
+    processes: Annotated[
+        int, typer.Option(metavar="N", min=1, max=16, help="The number of processes that the devices share.")
+    ] = 2,
     epsilon: Annotated[str, typer.Option("-e", "--epsilon", metavar="ε", help="The price in ε.")] = "1",
     seed: Annotated[int, typer.Option(metavar="N", help="Another seed, other people.")] = 1,
     as_json: AsJson = False,
@@ -107,11 +109,11 @@ def devices(
         f"The release (GeoParquet):  {folder / 'map.parquet'}",
     )
     if not as_json:
-        note(f"What server and devices said: {folder}/*.log; a device's own log: see `hazemap device log --help`")
+        note(f"Logs of server and devices: {folder}/*.log; a device's own log: see `hazemap device log --help`")
 
 
 def dealt_out(city: "DemoCity", folder: Path, processes: int) -> dict[Path, int]:
-    """The people dealt out to the processes: in each file so many."""
+    """Deal the people out to the processes; the number of people by file."""
     import numpy as np
     import pyarrow.parquet as pq
 
@@ -128,6 +130,6 @@ def dealt_out(city: "DemoCity", folder: Path, processes: int) -> dict[Path, int]
 
 
 def _traffic(status: dict[str, Any]) -> dict[str, float]:
-    """Bytes that a device sent and received in all rounds, on average."""
+    """Mean bytes that a device sent and received in all rounds."""
     rounds = [each["bytes"] for each in status["rounds"]]
     return {way: sum(each[f"{way}_per_device"] for each in rounds) for way in ("up", "down")}

@@ -26,7 +26,7 @@ GRID, NEIGHBOURHOOD = 8, 5
 def city_map(
     folder: Annotated[Path, typer.Option(help="The demo's folder; created if necessary.")] = Path("demo"),
     people: Annotated[
-        int, typer.Option(metavar="N", min=1000, max=2_000_000, help="How many people live there.")
+        int, typer.Option(metavar="N", min=1000, max=2_000_000, help="The number of people of the city.")
     ] = 100_000,
     epsilon: Annotated[str, typer.Option("-e", "--epsilon", metavar="ε", help="The price in ε.")] = "1",
     seed: Annotated[int, typer.Option(metavar="N", help="Another seed, another city.")] = 1,

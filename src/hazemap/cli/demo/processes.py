@@ -1,4 +1,4 @@
-"""What demonstrations share: a server and processes of devices on this machine, begun, awaited and ended."""
+"""Processes of demonstrations: starts, awaits and ends a server and devices on this machine."""
 
 import os
 import socket
@@ -90,7 +90,7 @@ def enrolled(line: "Operator", people: int, alive: Alive, tell: Any) -> None:
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens at."""
+    """A free port of this machine."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

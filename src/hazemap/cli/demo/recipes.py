@@ -28,7 +28,7 @@ RULES = "[budget]\ncampaign = 4\nperiod = 4\n[cohort]\ncorrupt = 0.05\n"
 def recipes(
     folder: Annotated[Path, typer.Option(help="The demo's folder; it must be new or empty.")] = Path("demo-recipes"),
     people: Annotated[
-        int, typer.Option(metavar="N", min=200, max=10_000, help="How many people have a device.")
+        int, typer.Option(metavar="N", min=200, max=10_000, help="The number of people with a device.")
     ] = 1500,
     chat: Annotated[
         Path | None,
@@ -37,7 +37,9 @@ def recipes(
             help=f"Parquet with user, ts and text. By default {CHAT} where it is, and made-up chat elsewhere.",
         ),
     ] = None,
-    processes: Annotated[int, typer.Option(metavar="N", min=1, max=16, help="Processes that the devices share.")] = 2,
+    processes: Annotated[
+        int, typer.Option(metavar="N", min=1, max=16, help="The number of processes that the devices share.")
+    ] = 2,
     seed: Annotated[int, typer.Option(metavar="N", help="Another seed, other made-up chat.")] = 1,
     as_json: AsJson = False,
 ) -> None:
@@ -111,7 +113,7 @@ def recipes(
         "more.",
         f"Left of the study: {left}",
         "",
-        "What a device knows of its budgets (tables 1a and 1b of McMillan et al. 2022):",
+        "The budgets of one device (tables 1a and 1b of McMillan et al. 2022):",
         tables,
         "",
         "And its log:",
@@ -120,7 +122,7 @@ def recipes(
         f"{len(rounds)} rounds over HTTP, {seconds:.0f} s. What was sent to everybody: {folder / 'recipes.jsonl'}",
     )
     if not as_json:
-        note(f"What server and devices said: {folder}/*.log")
+        note(f"Logs of server and devices: {folder}/*.log")
 
 
 def _order(people: int) -> "tuple[StudySpec, Recipe]":
@@ -203,7 +205,7 @@ def _device(store: Path, rules: Path) -> tuple[Any, list[str], list[dict[str, An
 
 
 def _words(items: Any, counts: Any, stddev: Any, low: Any, high: Any) -> Any:
-    """What was found, as a table for people."""
+    """The result as a table for people."""
     from rich.table import Table
 
     table = Table("words", "people", "standard error", "low", "high", box=None)

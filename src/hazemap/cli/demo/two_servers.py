@@ -25,10 +25,10 @@ def two_servers(
         "demo-two-servers"
     ),
     people: Annotated[
-        int, typer.Option(metavar="N", min=200, max=100_000, help="How many people have a device.")
+        int, typer.Option(metavar="N", min=200, max=100_000, help="The number of people with a device.")
     ] = 2000,
     drop: Annotated[
-        float, typer.Option(metavar="PART", min=0, max=0.3, help="The part of the devices that sends no report.")
+        float, typer.Option(metavar="PART", min=0, max=0.3, help="The share of devices that send no report.")
     ] = 0.1,
     trust: Annotated[
         str,
@@ -37,7 +37,9 @@ def two_servers(
             help="one-report: a device reports once, and the servers walk down the map; or two-servers: once a round.",
         ),
     ] = "one-report",
-    processes: Annotated[int, typer.Option(metavar="N", min=1, max=16, help="Processes that the devices share.")] = 2,
+    processes: Annotated[
+        int, typer.Option(metavar="N", min=1, max=16, help="The number of processes that the devices share.")
+    ] = 2,
     epsilon: Annotated[str, typer.Option("-e", "--epsilon", metavar="ε", help="The price in ε.")] = "1",
     seed: Annotated[int, typer.Option(metavar="N", help="Another seed, other people.")] = 1,
     as_json: AsJson = False,
@@ -123,7 +125,7 @@ def two_servers(
         as_json,
         made.statement.text(),
         "",
-        *(f"What the {party} saw, in its log: {_last(folder / f'{party}.log')}" for party in PARTIES),
+        *(f"Last entry of the {party}'s log: {_last(folder / f'{party}.log')}" for party in PARTIES),
         f"{people:,} devices, {len(status['rounds'])} questions answered over HTTP: {made.map.cells.size:,} cells, "
         f"{seconds:.0f} s",
         f"There are {people:,} people. The map says {made.total()} of those who reported.",
@@ -133,11 +135,11 @@ def two_servers(
         f"The release (GeoParquet):  {folder / 'map.parquet'}",
     )
     if not as_json:
-        note(f"What servers and devices said: {folder}/*.log; a device's own log: see `hazemap device log --help`")
+        note(f"Logs of servers and devices: {folder}/*.log; a device's own log: see `hazemap device log --help`")
 
 
 def _agreed(folder: Path, urls: dict[str, str]) -> tuple[Path, Path]:
-    """What the parties have agreed on beforehand: tokens for the coordinator, and the devices' policy."""
+    """Write what the parties agree on beforehand: the coordinator's tokens, and the devices' policy."""
     from dataclasses import replace
 
     from hazemap.aggregator.task_shelf import TOKEN_FILE
