@@ -1,7 +1,9 @@
 """Parses JSON from outside into lists and dictionaries, after bounding what that would cost."""
 
 import json
+import re
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -35,6 +37,9 @@ FILE = Limits(length=1 << 33, items=1 << 31, work=1 << 33, things=1 << 31, lists
 """A release: files of many millions of numbers, which somebody chose to open."""
 
 
+_HALVES = re.compile(rb"\\u[dD][89a-fA-F]")
+"""How half of a letter is written: alone it is no text."""
+
 PIECE = 1 << 20
 """Bytes that are looked at together."""
 
@@ -45,7 +50,8 @@ def parsed(text: str | bytes, limits: Limits) -> Any:
     """The values of a JSON text; `CodecError` for any other text, and for one that is beyond the limits.
 
     Length, depth and the number of items are counted before anything is parsed: about 1 ns a byte, beside 10 to 20 for
-    parsing. `NaN`, `Infinity` and a name that comes twice in one object are refused.
+    parsing. `NaN`, `Infinity`, half of a letter and a name that comes twice in one object are refused; so is a number
+    that is not finite, but of files.
     """
     return counted(text, limits)[0]
 
@@ -60,11 +66,15 @@ def counted(text: str | bytes, limits: Limits) -> tuple[Any, int]:
         for start in range(0, len(content), PIECE):
             scan.read(np.frombuffer(content, np.uint8, min(PIECE, len(content) - start), start))
         plain = text if isinstance(text, str) else content.decode()
-        return json.loads(plain, object_pairs_hook=_unique, parse_constant=_no_number), scan.literals
+        finite = _finite if limits.length < FILE.length else None  # files hold millions, and what reads them looks
+        found = json.loads(plain, object_pairs_hook=_unique, parse_constant=_no_number, parse_float=finite)
+        if _HALVES.search(content):
+            json.dumps(found, ensure_ascii=False).encode()
+        return found, scan.literals
     except CodecError:
         raise
     except UnicodeError as error:
-        raise CodecError("this is not JSON: its text is not UTF-8") from error
+        raise CodecError("this is not JSON: its text is not UTF-8, or holds half of a letter") from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise CodecError(f"this is not JSON: {error!s:.200}") from error
 
@@ -73,6 +83,13 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise CodecError("an object of this JSON has two fields of one name")
+    return found
+
+
+def _finite(digits: str) -> float:
+    found = float(digits)
+    if not isfinite(found):
+        raise CodecError("a number of this JSON is not finite")
     return found
 
 

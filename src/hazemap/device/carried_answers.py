@@ -29,7 +29,7 @@ from hazemap.device.report_records import KeptReport
 from hazemap.device.round_report_line import RoundReportLine
 from hazemap.device.server_task import ReadTask, ServerTask
 from hazemap.device.shuffled_line import ShuffledLine
-from hazemap.errors import Refused
+from hazemap.errors import CodecError, Refused
 from hazemap.protocols.chained_log import LogHead
 from hazemap.trust.carried_tasks import CARRIED, CarriedTask
 from hazemap.trust.device_tasks import Task
@@ -47,6 +47,8 @@ LEFT = "this device has left this round and does not come back"
 def carried_task(text: str) -> CarriedTask:
     """The announcement in a JSON text; the many devices of a process are sent the same one."""
     found: CarriedTask = loads(text, CARRIED, CarriedTask, MESSAGE)
+    if sha256(text.encode()).hexdigest() != digest(found):
+        raise CodecError("an announcement is written in one way: keys sorted, in ASCII, without spaces")
     return found
 
 

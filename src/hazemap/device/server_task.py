@@ -2,20 +2,31 @@
 
 import base64
 import math
+import re
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from hashlib import sha256
 
 from hazemap.codec import MESSAGE, Limits, loads, parsed
 from hazemap.device.consent_policy import Policy
 from hazemap.device.query_description import described
 from hazemap.errors import CodecError
+from hazemap.protocols.secure_aggregation.messages import Stage
 from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
+from hazemap.trust.carried_tasks import ANNOUNCED
 from hazemap.trust.device_tasks import KNOWN, Task
 
 ENVELOPE = Limits(length=1 << 26, items=1 << 10, work=0, depth=2)
 """The work of a server: a few fields, one of them a message in base64 and one a task as text."""
+
+FIELDS = ("session", "stage", "task", "message", "until")
+_SESSION = re.compile("[0-9a-f]{64}")
+_UNTIL = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)",
+    re.ASCII,
+)
 
 LONGEST_WAIT = 7 * 86_400
 """Seconds: whatever a server says, a session is over after a week."""
@@ -42,13 +53,17 @@ class ServerTask:
         """What the server wrote; `CodecError` for anything else."""
         try:
             found = parsed(text, ENVELOPE)
-            session, message = bytes.fromhex(found["session"]), base64.b64decode(found["message"], validate=True)
-            stage, task, until = found["stage"], found["task"], datetime.fromisoformat(found["until"]).timestamp()
-        except (ValueError, KeyError, TypeError, OverflowError, OSError) as error:
+            session, stage, task, message, until = (found[name] for name in FIELDS)
+            plain = base64.b64decode(message, validate=True)
+            fits = _SESSION.fullmatch(session) and _UNTIL.fullmatch(until) and base64.b64encode(plain).decode() == message
+            ends = datetime.fromisoformat(until).timestamp()
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise CodecError(f"the server's work is not written as agreed: {type(error).__name__}") from None
-        if len(session) != 32 or type(stage) is not int or not (task is None or isinstance(task, str)):
+        if not fits or type(stage) is not int or not ANNOUNCED <= stage <= Stage.UNMASK:
+            raise CodecError("the server's work is not written as agreed: a field is written in another way")
+        if not (task is None or isinstance(task, str)):
             raise CodecError("the server's work is not written as agreed: a field has another type")
-        return cls(session, stage, task, message, until)
+        return cls(bytes.fromhex(session), stage, task, plain, ends)
 
     def ends(self, now: float) -> float:
         """When the session is over at the latest."""
@@ -101,7 +116,10 @@ class ReadTasks:
         if text in self._tasks:
             self._tasks.move_to_end(text)
             return self._tasks[text]
-        found = ReadTask(loads(text, KNOWN, Task, MESSAGE))
+        task: Task = loads(text, KNOWN, Task, MESSAGE)
+        if sha256(text.encode()).digest() != task.digest:
+            raise CodecError("a task is written in one way: keys sorted, in ASCII, without spaces")
+        found = ReadTask(task)
         self._tasks[text], self.letters = found, self.letters + len(text)
         while len(self._tasks) > 1 and (len(self._tasks) > MOST_TASKS or self.letters > MOST_LETTERS):
             oldest, _ = self._tasks.popitem(last=False)

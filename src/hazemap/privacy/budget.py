@@ -216,4 +216,7 @@ def _rho_within(epsilon: float, goal: float) -> Fraction:
 
 
 def _shown(value: Fraction) -> str:
-    return f"{float(value):.6g}"
+    try:
+        return f"{float(value):.6g}"
+    except OverflowError:  # the number of a hostile task, which is refused in words
+        return f"{Decimal(value.numerator) / Decimal(value.denominator):.6g}"

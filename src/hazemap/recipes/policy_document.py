@@ -108,6 +108,14 @@ def from_document(found: Any) -> ShippedPolicy:
     )
 
 
+def from_signed(found: Any) -> ShippedPolicy:
+    """The policy in plain values that were signed, written in the one way in which they are (`canonical`)."""
+    policy = from_document(found)
+    if json.dumps(found, sort_keys=True, separators=(",", ":")).encode() != canonical(policy):
+        raise InputError("a policy that is signed is written as `hazemap policy sign` writes it, and in no other way")
+    return policy
+
+
 class _Page:
     """A table of a document: hands each key over by its type, and refuses keys that nobody asks for."""
 

@@ -14,7 +14,7 @@ from hazemap.protocols.secure_aggregation.signing_identities import (
     verified,
 )
 from hazemap.recipes.policy import ShippedPolicy
-from hazemap.recipes.policy_document import LIMITS, canonical, digest, from_document
+from hazemap.recipes.policy_document import LIMITS, canonical, digest, from_signed
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class SignedPolicy:
             raise InputError(f"this is no signed policy: {error!s:.200}") from None
         if (len(key), len(signature)) != (KEY, SIGNATURE):
             raise InputError(f"a signed policy has a key of {KEY} bytes and a signature of {SIGNATURE}, in hexadecimal")
-        return cls(from_document(found["policy"]), key, signature)
+        return cls(from_signed(found["policy"]), key, signature)
 
     def to_json(self) -> str:
         """As a file: one line, the same for the same policy and key."""

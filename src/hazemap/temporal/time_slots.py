@@ -82,8 +82,8 @@ class Clock:
         return tuple(f"{a}-{b}" for a, b in zip(begin, begin[1:] + begin[:1], strict=True))
 
     def at(self, moments: Floats) -> Ints:
-        """The slot of each moment (seconds since 1970, UTC); −1 for NaN."""
-        known = np.isfinite(moments)
+        """The slot of each moment (seconds since 1970, UTC); −1 for one that clocks cannot show, and for NaN."""
+        known = _known(moments)
         seconds = np.floor(local(self.zone, moments if known.all() else np.where(known, moments, 0.0))).astype(np.int64)
         slot: Ints = self._of_seconds[seconds % DAY]
         if not known.all():
@@ -118,8 +118,8 @@ class Weekdays:
         return WEEKDAYS
 
     def at(self, moments: Floats) -> Ints:
-        """The slot of each moment (seconds since 1970, UTC); −1 for NaN."""
-        known = np.isfinite(moments)
+        """The slot of each moment (seconds since 1970, UTC); −1 for one that clocks cannot show, and for NaN."""
+        known = _known(moments)
         days = np.floor(local(self.zone, np.where(known, moments, 0.0)) / DAY).astype(np.int64)
         return np.where(known, (days + 3) % 7, -1)
 
@@ -200,6 +200,11 @@ FIRST, LAST = -2208988800, 4102444800
 """1900 and 2100, in seconds since 1970: before and after, the clocks are taken to stay as they are then."""
 
 WEEK = 7 * 86400
+
+
+def _known(moments: Floats) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = (moments >= EARLIEST) & (moments <= LATEST)
+    return found
 
 
 def clocks(name: str) -> ZoneInfo:

@@ -18,8 +18,8 @@ from hazemap.privacy.mechanisms import DiscreteLaplace, noise_for, share_for
 from hazemap.protocols.secure_aggregation.graph_degree import MOST_IN_A_SESSION, degree_and_threshold, together
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
 
-MOST_SHARDS = 1 << 17
-"""Shards of a round at most: each is a session of its own."""
+MOST_SHARDS, MOST_PEOPLE = 1 << 17, 1 << 40
+"""Shards of a round at most, each a session of its own; and people of a round, or of a shard, as they are written."""
 
 ENROLLED = "an enrolled device is a person; that is the operator's word, who enrols them"
 CRYPTOGRAPHY = (
@@ -67,8 +67,8 @@ class Cohort:
     def __post_init__(self) -> None:
         check_fields(self)
         for number, what in ((self.people, "the people asked in a round"), (self.shard, "the people in a shard")):
-            if number < 1:
-                raise InputError(f"{what} are a whole number of at least 1, not {number!r:.40}")
+            if not 1 <= number <= MOST_PEOPLE:
+                raise InputError(f"{what} are a whole number from 1 to {MOST_PEOPLE:,}, not {number!r:.40}")
         if -(-self.people // self.shard) > MOST_SHARDS:
             raise InputError(f"a round has at most {MOST_SHARDS:,} shards: ask fewer people, or larger shards")
         if -(-self.people // -(-self.people // self.shard)) > MOST_IN_A_SESSION:

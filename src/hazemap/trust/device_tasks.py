@@ -7,6 +7,7 @@ again by every device before it answers.
 
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import cached_property
 
 from hazemap.cells import Leaves
 from hazemap.codec import digest
@@ -38,6 +39,10 @@ from hazemap.trust.recipe_terms import (
 from hazemap.values.boolean_attribute import AttributeCells
 from hazemap.values.cell_slot_counters import CellTimeSlots
 from hazemap.values.cells_in_slots import AllSlots, EachSlot
+
+
+MOST_ROUNDS, MOST_VOTES = 1 << 31, 1 << 31
+"""Rounds of a campaign, and votes that one person has in a question, at most."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +85,10 @@ class Task:
         if self.randomiser is None and self.recipe is None:
             pure(self.price)
             pure(self.budget)
-        if self.round < 1 or not self.campaign:
+        if not 1 <= self.round < MOST_ROUNDS or not self.campaign:
             raise InputError("a task names its campaign, and counts its rounds from 1")
+        if self.question.cohort is not None:
+            raise InputError("a task asks everybody, not a part of a cohort")
         if self.recipe is None and not askable(self.question.encoder):
             raise InputError(
                 "a device counts in listed cells, or in sketches, or several times, by a rule that bounds its rows"
@@ -125,7 +132,7 @@ class Task:
         encoder = self.question.encoder
         return encoder.recipe if isinstance(encoder, RecipeBins) else None
 
-    @property
+    @cached_property
     def digest(self) -> bytes:
         """SHA-256 of its canonical JSON: what the session is bound to."""
         return bytes.fromhex(digest(self))
@@ -162,7 +169,8 @@ def askable(encoder: object) -> bool:
         return isinstance(encoder.tree, CellTimeSlots)
     if not isinstance(encoder, Counts | CountMinSketch | HaarWavelet):
         return False
-    if not isinstance(encoder.bounding, AtMostRows | AtMostCells | OneVote):
+    bounding = encoder.bounding
+    if not isinstance(bounding, AtMostRows | AtMostCells | OneVote) or bounding.largest > MOST_VOTES:
         return False
     cells = encoder.cells if isinstance(encoder, Counts) else encoder
     if not isinstance(

@@ -2,7 +2,7 @@ import { bigEndian, type Bytes, systemRandom } from "./bytes.js";
 import type { Device, DeviceAnswer, Log } from "./device.js";
 import type { DeviceStore } from "./device_store.js";
 import { enrol } from "./enrolment.js";
-import { CodecError, Refused, Unreachable } from "./errors.js";
+import { InputError, Refused, Unreachable } from "./errors.js";
 import type { HttpTransport } from "./http_transport.js";
 import { fetchedKey, uploaded } from "./report_upload.js";
 import { readServerTask, type ServerTask } from "./server_task.js";
@@ -62,15 +62,18 @@ export class Agent {
     }
   }
 
-  /** One question and what follows from it; the seconds to wait. What a server does never stops a device. */
+  /**
+   * One question and what follows from it; the seconds to wait. Whatever a server does, and whatever fails here, the next
+   * question comes; only a device that was never enrolled stops where the server does not take it, for its owner to see.
+   */
   private async turn(): Promise<number> {
     try {
       const wait = await this.asked();
       this.failures = 0;
       return wait;
     } catch (error) {
-      if (!(error instanceof Unreachable || error instanceof CodecError)) throw error;
-      this.log(error.message);
+      if (error instanceof InputError || (error instanceof Refused && this.store.record.pinned === null)) throw error;
+      this.log(error instanceof Error ? error.message : "something went wrong");
       this.failures++;
       const asked = error instanceof Unreachable ? (error.wait ?? 0) : 0;
       return Math.max(jittered(Math.min(MOST_BACKOFF, 2 ** Math.min(this.failures - 1, 20))), asked);

@@ -1,9 +1,10 @@
 import { ascii, type Bytes, join, sha256, uint32, unhex } from "./bytes.js";
 import { type DapTask, encodeConfiguration } from "./dap_messages.js";
-import { CodecError, Refused } from "./errors.js";
+import { CodecError, Refused, UnknownKind } from "./errors.js";
 import { Fraction } from "./fraction.js";
-import { parseJson, TASK } from "./json_text.js";
+import { TASK } from "./json_text.js";
 import { shortestChunk } from "./prio3_multihot.js";
+import { parseCanonicalJson } from "./recipes/canonical_json.js";
 import { LARGEST_SCALE } from "./session_parameters.js";
 import { taskOf, type Task } from "./task.js";
 import { fieldsOf, fieldsOfType, textOf, typed, whole } from "./typed_json.js";
@@ -36,21 +37,21 @@ export interface CarriedRound {
 
 /** The round in a text: `CodecError` for what is none, `Refused` for what this device does not report to. */
 export async function readCarriedRound(text: string): Promise<CarriedRound> {
-  if (!/^[\x20-\x7e]*$/.test(text)) throw new CodecError("an announcement is canonical JSON, in ASCII");
-  const json = fieldsOfType(parseJson(text, TASK), "CarriedTask", "an announcement", "batch", "begun", "carrier", "task");
+  const json = fieldsOfType(parseCanonicalJson(text, TASK), "CarriedTask", "an announcement", "batch", "begun", "carrier", "task");
   const batch = textOf(json["batch"], "the batch");
   if (!/^[0-9a-f]{64}$/.test(batch)) throw new CodecError("a batch has 64 hexadecimal digits");
   const carrier = carrierOf(json["carrier"]);
   const digest = await sha256(ascii(text));
   const task = await taskOf(json["task"], digest);
-  if (task.asked) throw new Refused("this device answers recipes by secure sums alone");
+  if (task.asked) throw new UnknownKind("RecipeBins", "this device answers recipes by secure sums alone");
   if (carrier.minimum > task.cohort.people) throw new CodecError("a batch is opened with more reports than people are asked");
   return { task, carrier, batch, begun: whole(json["begun"], "when the round began", 0, LATEST), digest };
 }
 
 function carrierOf(json: Parameters<typeof typed>[0]): TwoServers {
   const [kind, value] = typed(json, "the carrier");
-  if (kind !== "ByTwoServers") throw new Refused("this device reports to two servers for each question, and to no other carrier");
+  if (kind === "ByOneReport" || kind === "ByShuffler") throw new UnknownKind(kind, "this device reports to two servers for each question, and to no other carrier");
+  if (kind !== "ByTwoServers") throw new CodecError("the carrier is two servers, or one that this device does not know");
   const { leader, helper, minimum } = fieldsOf(value, "the carrier", "helper", "leader", "minimum");
   const address = (found: typeof leader, who: string): string => {
     const url = textOf(found, who);
@@ -65,6 +66,7 @@ function carrierOf(json: Parameters<typeof typed>[0]): TwoServers {
 /** The one task of DAP that follows from a round, with credentials of this issuer: computed here, and taken from nobody. */
 export async function dapTask({ task, carrier, batch, begun, digest }: CarriedRound, issuer: Bytes): Promise<DapTask> {
   const { size, sensitivity, price } = task;
+  if (size < 1) throw new Refused("a report needs one place at least");
   if (sensitivity !== 1) {
     throw new Refused(`a report proves a single 1 in one place, but here a person may add ${sensitivity}`);
   }

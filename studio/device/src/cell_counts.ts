@@ -1,7 +1,7 @@
 import type { Bytes } from "./bytes.js";
 import { NOWHERE } from "./cell_tree.js";
 import { type CountedCells, plain, readCountedCells } from "./counted_cells.js";
-import { CodecError, Refused } from "./errors.js";
+import { CodecError, UnknownKind } from "./errors.js";
 import type { Json } from "./json_text.js";
 import { KeyedDraws } from "./keyed_draws.js";
 import type { TimeSlots } from "./time_slots.js";
@@ -18,6 +18,8 @@ type Rule = "AtMostRows" | "AtMostCells";
 /** What becomes of rows in no cell: dropped, counted, or counted for who has no other. */
 type Outside = boolean | "people";
 
+/** Encoders of other questions to devices. */
+const OTHERS = ["Stack", "Sketch", "Wavelet", "Values"];
 const MOST_VOTES = 2 ** 31;
 
 /** Counts of a person's rows in cells, bounded by one rule. */
@@ -27,12 +29,12 @@ export class CellCounts {
   /** As the codec writes it; `Refused` for questions of other kinds. */
   static read(json: Json | undefined): CellCounts {
     const [encoder, counts] = typed(json, "the encoder");
-    if (encoder !== "Counts") throw new Refused(`this device answers counts of rows in cells, not ${plain(encoder)}`);
+    if (OTHERS.includes(encoder)) throw new UnknownKind(encoder, `this device answers counts of rows in cells, not ${plain(encoder)}`);
+    if (encoder !== "Counts") throw new CodecError(`a question asks for counts of rows in cells, not for ${plain(encoder)}`);
     const { cells, bounding } = fieldsOf(counts, "Counts", "bounding", "cells");
     const [rule, bound] = typed(bounding, "the bounding rule");
-    if (rule !== "AtMostRows" && rule !== "AtMostCells") {
-      throw new Refused(`this device bounds its rows by AtMostRows or AtMostCells, not by ${plain(rule)}`);
-    }
+    if (rule === "OneVote") throw new UnknownKind(rule, "this device bounds its rows by AtMostRows or AtMostCells, not by OneVote");
+    if (rule !== "AtMostRows" && rule !== "AtMostCells") throw new CodecError(`a device does not bound its rows by ${plain(rule)}`);
     const { most, nowhere } = fieldsOf(bound, rule, "most", "nowhere");
     if (nowhere !== "people" && typeof nowhere !== "boolean") throw new CodecError("'nowhere' is true, false or \"people\"");
     return new CellCounts(readCountedCells(cells), rule, whole(most, "the most rows or cells", 1, MOST_VOTES), nowhere);

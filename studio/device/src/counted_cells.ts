@@ -1,6 +1,6 @@
 import type { Place } from "./cell_counts.js";
-import { type CellTree, NOWHERE } from "./cell_tree.js";
-import { CodecError, Refused } from "./errors.js";
+import { type CellTree, checkRoots, NOWHERE } from "./cell_tree.js";
+import { CodecError, UnknownKind } from "./errors.js";
 import { Box, Hexagons } from "./hexagons.js";
 import type { Json } from "./json_text.js";
 import { Quadtree } from "./quadtree.js";
@@ -8,6 +8,8 @@ import { readSlots, type TimeSlots } from "./time_slots.js";
 import { fieldsOf, fieldsOfType, real, typed, whole, wholes } from "./typed_json.js";
 
 const MOST_NUMBERS = 1 << 25;
+/** Trees of places that hazemap's own device knows, and others that it refuses. */
+const TREES = ["Grids", "Cuts", "Districts", "Marked", "Parcels", "CutDistricts", "Measured", "Magnitudes", "Valued", "TimedTree"];
 /** How the codec calls a list of cells. */
 export const LISTED = "Leaves";
 
@@ -16,6 +18,8 @@ export interface CountedCells {
   readonly size: number;
   /** Where it matters when a row was. */
   readonly slots: TimeSlots | null;
+  /** Square metres of the smallest cell; `RangeError` for cells that are none. */
+  smallest(): number;
   baseCell(place: Place): bigint;
   position(base: bigint): number | undefined;
 }
@@ -29,8 +33,13 @@ export function readCountedCells(json: Json | undefined): CountedCells {
 function untimed(json: Json | undefined): CountedCells & { readonly tree: CellTree } {
   const [kind, value] = typed(json, "the cells");
   if (kind === LISTED) return listed(cellsOf(json));
-  if (kind === "Everything") return everything(treeOf(fieldsOf(value, "everything", "tree")["tree"]));
-  throw new Refused(`this device counts in listed cells, not in ${plain(kind)}`);
+  if (kind === "Everything") {
+    const tree = treeOf(fieldsOf(value, "everything", "tree")["tree"]);
+    checkRoots(tree);
+    return everything(tree);
+  }
+  if (kind === "Sides") throw new UnknownKind(kind, "this device keeps no marks");
+  throw new CodecError(`a question asks about listed cells, or about all of them, not about ${plain(kind)}`);
 }
 
 /** The deepest listed cell that holds a base cell. */
@@ -44,13 +53,14 @@ function listed({ tree, cells }: ListedCells): CountedCells & ListedCells {
     }
     return undefined;
   };
-  return { tree, cells, size: cells.length, slots: null, baseCell: ({ lon, lat }) => tree.baseCell(lon, lat), position };
+  const smallest = (): number => cells.reduce((least, cell) => (cell === NOWHERE ? least : Math.min(least, tree.area(cell))), Infinity);
+  return { tree, cells, size: cells.length, slots: null, smallest, baseCell: ({ lon, lat }) => tree.baseCell(lon, lat), position };
 }
 
 /** All cells of a tree together. */
 function everything(tree: CellTree): CountedCells & { readonly tree: CellTree } {
   return {
-    tree, size: 1, slots: null, baseCell: ({ lon, lat }) => tree.baseCell(lon, lat),
+    tree, size: 1, slots: null, smallest: () => tree.wholeArea(), baseCell: ({ lon, lat }) => tree.baseCell(lon, lat),
     position: (base) => (base === NOWHERE ? undefined : 0),
   };
 }
@@ -60,6 +70,7 @@ function timed(value: Json, kind: "AllSlots" | "EachSlot"): CountedCells {
   const { cells, tree } = fieldsOf(value, kind, "cells", "tree");
   const own = fieldsOfType(tree, "TimedTree", "the tree of slots", "slots", "tree");
   const [inner, outer, slots] = [untimed(cells), treeOf(own["tree"]), readSlots(own["slots"])];
+  checkRoots(inner.tree, outer);
   if (inner.tree.name !== outer.name) throw new CodecError("cells that are asked for in slots are of the tree that the slots are about");
   const many = BigInt(slots.many);
   const [first, last] = outer.numbers;
@@ -77,7 +88,7 @@ function timed(value: Json, kind: "AllSlots" | "EachSlot"): CountedCells {
     const at = inner.position(outer.numbered((base - 1n) / many + first));
     return each && at !== undefined ? at * slots.many + Number((base - 1n) % many) : at;
   };
-  return { size, slots, baseCell, position };
+  return { size, slots, smallest: inner.smallest, baseCell, position };
 }
 
 interface ListedCells {
@@ -89,6 +100,7 @@ interface ListedCells {
 export function cellsOf(json: Json | undefined): ListedCells {
   const leaves = fieldsOfType(json, LISTED, "the cells", "cells", "tree");
   const [tree, cells] = [treeOf(leaves["tree"]), wholes(leaves["cells"], "the cells")];
+  checkRoots(tree);
   if (!cells.every((cell) => cell === NOWHERE || tree.isCell(cell))) {
     throw new CodecError(`the cells of a question have levels 0 to ${tree.depth} of its tree`);
   }
@@ -111,7 +123,8 @@ function treeOf(json: Json | undefined): CellTree {
       return new Hexagons(new Box(west!, south!, east!, north!), whole(coarsest, "the coarsest", 0, 15), whole(finest, "the finest", 0, 15));
     }
   }
-  throw new Refused(`this device knows the cells of quadtrees and hexagons, not of ${plain(kind)}`);
+  if (TREES.includes(kind)) throw new UnknownKind(kind, `this device knows the cells of quadtrees and hexagons, not of ${plain(kind)}`);
+  throw new CodecError(`there is no tree of cells called ${plain(kind)}`);
 }
 
 /** A name that a server gave, safe to repeat. */

@@ -54,6 +54,13 @@ function asking({ asked, counts }: Task): string {
   return counts?.slots ? `, who are counted by when they were where: ${counts.slots.words}` : "";
 }
 
+/** Why a message is refused. What kept this device from its store, or from other servers, is raised again. */
+function reasonOf(error: unknown): string {
+  if (error instanceof Refused || error instanceof CodecError) return error.message;
+  if (error instanceof RangeError || error instanceof TypeError) return "this device cannot deal with the message";
+  throw error;
+}
+
 /** What a person's own log says, and no server is told. */
 export type Log = (line: string) => void;
 
@@ -94,8 +101,8 @@ export class Device {
       const task = await readTask(work.task);
       return task.asked && RecipeSide.logged(task);
     } catch (error) {
-      if (error instanceof Refused || error instanceof CodecError) return null; // `answer` says what is wrong with it
-      throw error;
+      reasonOf(error); // `answer` says what is wrong with it
+      return null;
     }
   }
 
@@ -110,9 +117,9 @@ export class Device {
         if (!(now - work.until <= CLOCKS)) throw new Refused("the time for this report is over, by this device's clock");
         return await this.reports.made(work, now, parts);
       } catch (error) {
-        if (!(error instanceof Refused || error instanceof CodecError)) throw error;
-        await this.giveUp(work.session, error.message);
-        return error.message;
+        const reason = reasonOf(error);
+        await this.giveUp(work.session, reason);
+        return reason;
       }
     });
   }
@@ -153,8 +160,7 @@ export class Device {
       if (open === null) throw new Refused("this device has left the session and does not come back");
       return await (open ? this.next(work, open.task, readState(open.state), now) : this.first(work, now));
     } catch (error) {
-      if (!(error instanceof Refused || error instanceof CodecError)) throw error;
-      return await this.refuse(work, error.message);
+      return await this.refuse(work, reasonOf(error));
     }
   }
 

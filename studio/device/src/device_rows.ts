@@ -3,7 +3,7 @@ import { InputError } from "./errors.js";
 import { isObject, parseJson } from "./json_text.js";
 import { real } from "./typed_json.js";
 
-const ROWS = { length: 1 << 28, items: 1 << 24, depth: 4 };
+const ROWS = { length: 1 << 28, items: 1 << 24, depth: 4, things: 1 << 24 };
 
 /** A person's rows: `[{"lon": 13.4, "lat": 52.5, "time": 1767225600}, …]`, in degrees, and seconds since 1970 where they are known. */
 export function readRows(text: string): Place[] {

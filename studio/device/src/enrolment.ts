@@ -3,7 +3,7 @@ import type { DeviceRecord } from "./device_store.js";
 import { Identity, verified } from "./ed25519.js";
 import { CodecError, Refused, Unreachable } from "./errors.js";
 import { type HttpReply, type HttpTransport, originOf } from "./http_transport.js";
-import { parseJson, texts } from "./json_text.js";
+import { parseJsonBytes, texts } from "./json_text.js";
 
 const VERSION = 2;
 const [KEY, CHALLENGE, SIGNATURE] = [32, 56, 64];
@@ -50,7 +50,7 @@ export async function enrol(record: DeviceRecord, http: HttpTransport, server: s
 }
 
 const fields = (reply: HttpReply, ...names: string[]): string[] =>
-  texts(parseJson(new TextDecoder("utf-8", { fatal: true }).decode(reply.content), WORD), ...names);
+  texts(parseJsonBytes(reply.content, WORD), ...names);
 
 function digits(text: string, length: number): Bytes {
   if (text.length !== 2 * length || !/^[0-9a-f]*$/.test(text)) throw new CodecError("the server's word on the enrolment is not as agreed");

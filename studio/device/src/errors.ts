@@ -4,6 +4,13 @@ export class CodecError extends Error {}
 /** What this device does not take part in; the message is told to the server. */
 export class Refused extends Error {}
 
+/** A kind of question that hazemap's own device may answer, and this one does not: it looks no further. */
+export class UnknownKind extends Refused {
+  constructor(readonly kind: string, message: string) {
+    super(message);
+  }
+}
+
 /** What the person's own options or files say that cannot be. */
 export class InputError extends Error {}
 

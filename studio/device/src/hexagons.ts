@@ -1,12 +1,10 @@
-import { cellToChildren, cellToLatLng, getRes0Cells, isValidCell, latLngToCell } from "h3-js";
+import { cellArea, cellToChildren, cellToLatLng, getRes0Cells, isValidCell, latLngToCell, UNITS } from "h3-js";
 import { type CellTree, NOWHERE } from "./cell_tree.js";
-import { CodecError, Refused } from "./errors.js";
+import { CodecError } from "./errors.js";
 
 const FINEST = 15;
 /** No point of a cell of resolution r, or of its descendants, is further from its centre than REACH / √7^r radians. */
 const REACH = 0.25;
-/** As many as a task may ask hazemap's own device to make. */
-const MOST_ROOTS = 67_108;
 const RADIAN = Math.PI / 180;
 
 /** A rectangle in degrees that does not cross the antimeridian. */
@@ -52,12 +50,13 @@ export class Hexagons implements CellTree {
   private ends: readonly [bigint, bigint] | null = null;
   /** How many bits of a base cell stand for digits that are not used. */
   private readonly unused: bigint;
+  readonly rootsAbout: number;
 
   constructor(readonly box: Box, readonly coarsest: number, readonly finest: number) {
     if (!(coarsest >= 0 && coarsest <= finest && finest <= FINEST)) {
       throw new CodecError(`H3 resolutions are 0 to ${FINEST}, the coarsest before the finest`);
     }
-    if (box.cellsAbout(coarsest) > MOST_ROOTS) throw new Refused("this task cuts its box into too many hexagons at once");
+    this.rootsAbout = Math.floor(box.cellsAbout(coarsest));
     this.unused = BigInt(3 * (FINEST - finest));
   }
 
@@ -83,9 +82,21 @@ export class Hexagons implements CellTree {
     return (number << this.unused) | ((1n << this.unused) - 1n);
   }
 
+  /** Whether a number has a resolution of the tree. It may be no cell of H3: then no point lies in it, and it has no area. */
   isCell(cell: bigint): boolean {
     const resolution = resolutionOf(cell);
-    return this.coarsest <= resolution && resolution <= this.finest && isValidCell(cell.toString(16));
+    return this.coarsest <= resolution && resolution <= this.finest;
+  }
+
+  /** As H3 gives it: on the sphere of the earth's area. */
+  area(cell: bigint): number {
+    const name = cell.toString(16);
+    if (!isValidCell(name)) throw new RangeError("this is no cell of H3");
+    return cellArea(name, UNITS.m2);
+  }
+
+  wholeArea(): number {
+    return this.roots().reduce((sum, root) => sum + this.area(root), 0);
   }
 
   /** A point beside the box may lie in a cell. Some 10 µs. */
@@ -114,13 +125,17 @@ export class Hexagons implements CellTree {
     return this.box.distance(lon, lat) <= REACH / 7 ** (resolution / 2);
   }
 
-  private rootEnds(): [bigint, bigint] {
+  private roots(): bigint[] {
     let cells = getRes0Cells().map((cell) => BigInt(`0x${cell}`));
     for (let resolution = 0; ; resolution++) {
       cells = cells.filter((cell) => this.isClose(cell, resolution));
-      if (resolution === this.coarsest) break;
+      if (resolution === this.coarsest) return cells;
       cells = cells.flatMap((cell) => cellToChildren(cell.toString(16), resolution + 1).map((child) => BigInt(`0x${child}`)));
     }
+  }
+
+  private rootEnds(): [bigint, bigint] {
+    const cells = this.roots();
     const open = (1n << BigInt(3 * (FINEST - this.coarsest))) - 1n;
     const base = (cell: bigint): bigint => MODE | (BigInt(this.finest) << 52n) | (cell & PATH);
     const [least, most] = [cells.reduce((one, other) => (one < other ? one : other)), cells.reduce((one, other) => (one > other ? one : other))];

@@ -10,6 +10,8 @@ export interface JsonLimits {
   /** Lists, objects and commas. */
   readonly items: number;
   readonly depth: number;
+  /** Objects; by default as many as hazemap's own device reads. */
+  readonly things?: number;
 }
 
 /** The task of a session: a million numbers. */
@@ -17,7 +19,9 @@ export const TASK: JsonLimits = { length: 1 << 25, items: 1 << 21, depth: 64 };
 /** A few fields, one of which is long. */
 export const ENVELOPE: JsonLimits = { length: 1 << 26, items: 1 << 10, depth: 2 };
 
-const NUMBER = /-?(?:0|[1-9][0-9]{0,639})(\.[0-9]{1,640})?([eE][+-]?[0-9]{1,4})?/y;
+/** Objects, lists, and digits of a whole number, at most: as hazemap's own device reads them. */
+const [MOST_THINGS, MOST_LISTS, MOST_DIGITS] = [1 << 14, 1 << 16, 4_300];
+const NUMBER = /-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/y;
 const PLAIN = /[^"\\\u0000-\u001f]*/y;
 const SPACE = /[ \t\n\r]*/y;
 const ESCAPES: Record<string, string> = { '"': '"', "\\": "\\", "/": "/", b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" };
@@ -26,6 +30,8 @@ const ESCAPES: Record<string, string> = { '"': '"', "\\": "\\", "/": "/", b: "\b
 class JsonReader {
   private at = 0;
   private items = 0;
+  private things = 0;
+  private lists = 0;
 
   constructor(private readonly text: string, private readonly limits: JsonLimits) {}
 
@@ -50,14 +56,19 @@ class JsonReader {
     }
     const [digits, part, exponent] = this.match(NUMBER) ?? [];
     if (!digits) throw new CodecError("this is not JSON");
-    if (!part && !exponent) return BigInt(digits);
-    const found = Number(digits);
-    if (!Number.isFinite(found)) throw new CodecError("a number of this JSON is not finite");
-    return found;
+    if (part || exponent) {
+      const found = Number(digits);
+      if (!Number.isFinite(found)) throw new CodecError("a number of this JSON is not finite");
+      return found;
+    }
+    if (digits.length > MOST_DIGITS + Number(digits.startsWith("-"))) throw new CodecError(`a number of this JSON has more than ${MOST_DIGITS} digits`);
+    return BigInt(digits);
   }
 
   private object(depth: number): JsonObject {
     const found = new Map<string, Json>();
+    const most = this.limits.things ?? MOST_THINGS;
+    if (++this.things > most) throw new CodecError(`this JSON holds more than ${most} objects`);
     this.open(depth);
     while (!this.closes("}", found.size)) {
       const name = this.string();
@@ -71,6 +82,7 @@ class JsonReader {
 
   private list(depth: number): Json[] {
     const found: Json[] = [];
+    if (++this.lists > MOST_LISTS) throw new CodecError(`this JSON holds more than ${MOST_LISTS} lists`);
     this.open(depth);
     while (!this.closes("]", found.length)) found.push(this.value(depth));
     return found;
@@ -140,6 +152,17 @@ class JsonReader {
 export function parseJson(text: string, limits: JsonLimits): Json {
   if (text.length > limits.length) throw new CodecError(`this JSON is longer than ${limits.length} letters`);
   return new JsonReader(text, limits).whole();
+}
+
+/** As `parseJson`, of bytes in UTF-8. */
+export function parseJsonBytes(content: Uint8Array, limits: JsonLimits): Json {
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(content);
+  } catch {
+    throw new CodecError("this is not JSON: its text is not UTF-8");
+  }
+  return parseJson(text, limits);
 }
 
 export const isObject = (json: Json | undefined): json is JsonObject =>

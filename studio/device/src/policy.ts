@@ -1,5 +1,6 @@
 import type { CarriedRound } from "./carried_round.js";
-import { InputError, Refused } from "./errors.js";
+import type { CellCounts } from "./cell_counts.js";
+import { InputError, Refused, UnknownKind } from "./errors.js";
 import { Fraction } from "./fraction.js";
 import { checkedAddress } from "./http_transport.js";
 import { isObject, type Json, parseJson } from "./json_text.js";
@@ -21,6 +22,8 @@ export interface Policy {
   readonly period: Fraction;
   readonly days: number;
   readonly longest: number;
+  /** The side in metres of the smallest cell in which rows are counted. */
+  readonly finest: number;
   readonly modes: readonly Mode[];
   /** Whether rows may be counted by when they were. */
   readonly times: boolean;
@@ -39,6 +42,7 @@ export const DEFAULT_POLICY: Policy = {
   period: new Fraction(2),
   days: 30,
   longest: 1 << 16,
+  finest: 5,
   modes: [MALICIOUS],
   times: true,
   local: new Fraction(8),
@@ -78,6 +82,11 @@ function rule(name: string, value: Json): unknown {
     case "local":
       if (typeof value !== "string" && typeof value !== "bigint") throw new InputError(`${name} is a text such as "0.5" or "1/3"`);
       return Fraction.parse(`${value}`);
+    case "finest":
+      if ((typeof value !== "number" && typeof value !== "bigint") || !(value >= 0) || !Number.isFinite(Number(value))) {
+        throw new InputError("finest is the side of the smallest cell in metres: a number of 0 or more");
+      }
+      return Number(value);
     case "times":
       if (typeof value !== "boolean") break;
       return value;
@@ -109,32 +118,52 @@ export const minimumOf = (policy: Policy): MinimumParameters => ({
 
 /** `Refused` where this person does not answer a task, whoever carries the answer. What was spent is not looked at. */
 function checkOrder(policy: Policy, task: Task): void {
-  if (task.campaign.length > LONGEST_NAME || task.purpose.length > LONGEST_PURPOSE) {
+  if (longer(task.campaign, LONGEST_NAME) || longer(task.purpose, LONGEST_PURPOSE)) {
     throw new Refused(`a campaign's name has at most ${LONGEST_NAME} letters, its purpose ${LONGEST_PURPOSE}`);
   }
-  if (/[\p{C}\p{Zl}\p{Zp}]/u.test(task.campaign + task.purpose)) {
+  if (/[\p{C}\p{Z}]/u.test((task.campaign + task.purpose).replaceAll(" ", ""))) {
     throw new Refused("the campaign's name or purpose holds characters that cannot be printed");
   }
-  if (task.cohort.corrupt.compare(policy.corrupt) < 0) {
-    throw new Refused("the campaign assumes that fewer of the others work with the server than this device does");
-  }
-  if (task.asked) return; // what a recipe asks and costs is the shipped policy's to judge
-  if (task.price.compare(task.budget) > 0) throw new Refused("this round costs more than its whole campaign");
-  if (task.price.compare(policy.campaign) > 0) {
+  if (!task.asked && task.price.compare(policy.campaign) > 0) { // what a recipe costs is the shipped policy's to judge
     throw new Refused(`this round costs ε = ${task.price.toNumber()}, but one campaign may cost ${policy.campaign.toNumber()} in all`);
   }
-  if (task.counts?.slots && !policy.times) throw new Refused("this device does not reveal when its rows were");
+  if (task.cohort.corrupt.compare(policy.corrupt) < 0) {
+    throw new Refused(
+      `the campaign assumes that at most ${percent(task.cohort.corrupt)} of the others work with the server, but this device assumes ${percent(policy.corrupt)}`,
+    );
+  }
+}
+
+const percent = (part: Fraction): string => `${Number((100 * part.toNumber()).toPrecision(3))} %`;
+
+/** Whether a text has more letters than so many. */
+const longer = (text: string, most: number): boolean => text.length > 2 * most || [...text].length > most;
+
+/** `Refused` where this person's rows are not counted in such cells, or by when they were. */
+function checkQuestion(policy: Policy, counts: CellCounts): void {
+  let side: number;
+  try {
+    side = Math.sqrt(counts.cells.smallest());
+  } catch (error) {
+    if (error instanceof RangeError) throw new Refused(`this device cannot tell how large these cells are: ${error.message}`);
+    throw error;
+  }
+  if (!(side >= policy.finest)) {
+    throw new Refused(`the smallest cell is ${Number(side.toPrecision(3))} m wide, but cells must be at least ${policy.finest} m wide`);
+  }
+  if (counts.slots && !policy.times) throw new Refused("this device does not reveal when its rows were");
 }
 
 /** `Refused` where this person does not answer this task in a session of these terms. */
 export function checkPolicy(policy: Policy, task: Task, terms: SessionParameters): void {
   checkOrder(policy, task);
   checkMinimum(minimumOf(policy), terms, task.asked !== null);
-  if (task.asked) return checkTerms(task, terms);
+  if (!task.counts) return checkTerms(task, terms);
+  checkQuestion(policy, task.counts);
   const digits = (number: bigint): number => number.toString(2).length;
   const levels = 2 + Math.max(0, digits(terms.scale.numerator) - digits(terms.scale.denominator) + 1);
   if ((2 * levels * terms.size) / terms.parties > MOST_POINTS) {
-    throw new Refused("a share of the noise takes more work than this device does: ask for fewer cells or more people");
+    throw new UnknownKind("work", "a share of the noise takes more work than this device does: ask for fewer cells or more people");
   }
   checkTerms(task, terms);
 }
@@ -145,6 +174,7 @@ export function checkCarried(policy: Policy, { task, carrier }: CarriedRound): v
     throw new Refused(`an answer would have ${task.size} numbers, but at most ${policy.longest} are allowed`);
   }
   checkOrder(policy, task);
+  if (task.counts) checkQuestion(policy, task.counts);
   if (task.cohort.people < policy.people) {
     throw new Refused(`only ${task.cohort.people} people are asked together, but ${policy.people} must be`);
   }

@@ -5,12 +5,17 @@ const DEEPEST = 24;
 const FINEST_SIDE = 2 ** -44;
 const LIMIT = 85.05112877980659;
 
+const SQUARE = (1 / 298.257223563) * (2 - 1 / 298.257223563);
+const [ECCENTRICITY, SEMI_MINOR] = [Math.sqrt(SQUARE), 6378137.0 * (1 - 1 / 298.257223563)];
+
 const longitude = (x: number): number => (x - 0.5) * 360;
 const latitude = (y: number): number =>
   y <= 0 ? LIMIT : y >= 1 ? -LIMIT : Math.atan(Math.sinh(2 * Math.PI * (0.5 - y))) * (180 / Math.PI);
 
 /** A square of unit Web Mercator (x east, y south), cut in four, `depth` times. Cells are numbers below 2^49. */
 export class Quadtree implements CellTree {
+  readonly rootsAbout = 1;
+
   constructor(readonly left: number, readonly top: number, readonly side: number, readonly depth: number) {
     if (!Number.isInteger(depth) || depth < 0 || depth > DEEPEST) throw new CodecError(`a quadtree has a depth of 0 to ${DEEPEST}`);
     if (!(left >= 0 && top >= 0 && side > 0 && left + side <= 1 && top + side <= 1)) {
@@ -40,6 +45,26 @@ export class Quadtree implements CellTree {
   isCell(cell: bigint): boolean {
     const digits = cell.toString(2).length;
     return cell >= 1n && digits % 2 === 1 && (digits - 1) / 2 <= this.depth;
+  }
+
+  /** On the WGS 84 ellipsoid (Snyder 1987, equation 3-12), without subtracting near numbers. */
+  area(cell: bigint): number {
+    if (!this.isCell(cell)) throw new RangeError("this is no cell of the quadtree");
+    let [row, level] = [0, 0];
+    for (let rest = cell; rest > 1n; rest >>= 2n, level++) if (rest & 2n) row += 2 ** level;
+    const side = this.side * 2 ** -level;
+    const y = this.top + this.side * (row * 2 ** -level);
+    const [north, south] = [2 * Math.PI * (0.5 - y), 2 * Math.PI * (0.5 - y - side)];
+    const rise = Math.sinh(2 * Math.PI * side) / (Math.cosh(north) * Math.cosh(south));
+    const [sinNorth, sinSouth] = [Math.tanh(north), Math.tanh(south)];
+    const product = SQUARE * sinNorth * sinSouth;
+    const fraction = (rise * (1 + product)) / ((1 - SQUARE * sinNorth ** 2) * (1 - SQUARE * sinSouth ** 2));
+    const logarithm = Math.atanh((ECCENTRICITY * rise) / (1 - product)) / ECCENTRICITY;
+    return (SEMI_MINOR ** 2 / 2) * (2 * Math.PI * side) * (fraction + logarithm);
+  }
+
+  wholeArea(): number {
+    return this.area(1n);
   }
 
   /** A cell owns its west and north edge. */

@@ -1,8 +1,8 @@
 import { ascii, type Bytes } from "./bytes.js";
 import { CodecError } from "./errors.js";
-import { ENVELOPE, isObject, parseJson } from "./json_text.js";
+import { ENVELOPE, isObject, parseJsonBytes } from "./json_text.js";
 
-const DATE = /^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$/;
+const DATE = /^(?!0000)[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3])(:[0-5][0-9]){2}(\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$/;
 
 /** What a server wants answered. `task` comes with an invitation; `until` is in milliseconds since 1970. */
 export interface ServerTask {
@@ -16,13 +16,7 @@ export interface ServerTask {
 
 /** What the server wrote; `CodecError` for anything else. */
 export function readServerTask(content: Bytes): ServerTask {
-  let text: string;
-  try {
-    text = new TextDecoder("utf-8", { fatal: true }).decode(content);
-  } catch {
-    throw new CodecError("the server's work is not UTF-8");
-  }
-  const found = parseJson(text, ENVELOPE);
+  const found = parseJsonBytes(content, ENVELOPE);
   if (!isObject(found)) throw new CodecError("the server's work is not written as agreed");
   const { session, stage, task, message, until } = found;
   if (
@@ -34,8 +28,9 @@ export function readServerTask(content: Bytes): ServerTask {
     throw new CodecError("the server's work is not written as agreed: a field has another type");
   }
   const bytes = fromBase64(message);
+  const day = new Date(`${until.slice(0, 10)}T00:00:00Z`);
+  if (day.toISOString().slice(0, 10) !== until.slice(0, 10)) throw new CodecError("the server's time is none");
   const ends = Date.parse(until);
-  if (Number.isNaN(ends)) throw new CodecError("the server's time is none");
   return { session, stage: Number(stage), task, message: bytes, until: ends };
 }
 

@@ -1,16 +1,19 @@
 import { ascii, type Bytes, sha256 } from "./bytes.js";
 import { CellCounts } from "./cell_counts.js";
-import { CodecError, Refused } from "./errors.js";
+import { CodecError, Refused, UnknownKind } from "./errors.js";
 import { floorOf, Fraction } from "./fraction.js";
 import { degreeAndThreshold, MOST_IN_A_SESSION, together } from "./graph_degree.js";
-import { isObject, type Json, parseJson, TASK } from "./json_text.js";
+import { isObject, type Json, TASK } from "./json_text.js";
 import { modulusBits } from "./noise_modulus.js";
+import { parseCanonicalJson } from "./recipes/canonical_json.js";
 import { type AskedRecipe, asksRecipe, checkSum, readAskedRecipe, readPrice } from "./recipes/recipe_task.js";
 import { encodeParameters, LARGEST_SCALE, MALICIOUS, type Mode, SEMI_HONEST, type SessionParameters } from "./session_parameters.js";
 import { fieldsOf, fieldsOfType, fraction, textOf, typed, whole } from "./typed_json.js";
 import { equal } from "./bytes.js";
 
 const MOST_SHARDS = 1 << 17;
+/** Of a round's number; of the people of a cohort and of a shard. */
+const [LARGEST, MOST_PEOPLE] = [2 ** 31 - 1, 2 ** 40];
 const SAMPLINGS = ["one sample for all rounds", "a fresh sample each round"];
 const FIELDS = ["budget", "campaign", "cohort", "price", "purpose", "question", "round"];
 
@@ -46,8 +49,7 @@ export interface Task {
 
 /** The task in a text: `CodecError` for what is none, `Refused` for what this device does not answer. */
 export async function readTask(text: string): Promise<Task> {
-  if (!/^[\x20-\x7e]*$/.test(text)) throw new CodecError("a task is canonical JSON, in ASCII");
-  return taskOf(parseJson(text, TASK), await sha256(ascii(text)));
+  return taskOf(parseCanonicalJson(text, TASK), await sha256(ascii(text)));
 }
 
 /** The task in JSON of which `digest` names the text. Errors as for `readTask`. */
@@ -56,37 +58,28 @@ export async function taskOf(json: Json | undefined, digest: Bytes): Promise<Tas
   if (type !== "Task") throw new CodecError("this is no task");
   const randomised = isObject(value) && Object.hasOwn(value, "randomiser");
   const task = fieldsOf(value, "a task", ...FIELDS, ...(randomised ? ["randomiser"] : []));
-  const question = fieldsOfQuestion(task["question"]);
+  const question = fieldsOfType(task["question"], "Query", "the query", "cohort", "encoder", "share");
+  if (question["cohort"] !== null) throw new CodecError("a task asks everybody, not a part of a cohort");
   const share = fraction(question["share"], "the share");
   const [campaign, purpose] = [textOf(task["campaign"], "the campaign's name"), textOf(task["purpose"], "the purpose")];
   if (!campaign) throw new CodecError("a task names its campaign");
-  const about = { campaign, purpose, round: whole(task["round"], "the round", 1), cohort: cohort(task["cohort"]), digest };
+  if (share.numerator <= 0n || share.compare(new Fraction(1)) > 0) throw new CodecError("a share is above 0, and at most 1");
+  const about = { campaign, purpose, round: whole(task["round"], "the round", 1, LARGEST), cohort: cohort(task["cohort"]), digest };
   if (asksRecipe(question["encoder"])) {
-    if (share.numerator <= 0n || share.compare(new Fraction(1)) > 0) throw new CodecError("a share is above 0, and at most 1");
     const [price, budget] = [readPrice(task["price"], "the price"), readPrice(task["budget"], "the budget")];
     const asked = await readAskedRecipe(question["encoder"], task["randomiser"], purpose, share, price, budget);
     const { size } = asked.recipe;
     return { ...about, counts: null, asked, size, sensitivity: 1, price: price[0], budget: budget[0], budgetDelta: budget[1] };
   }
-  if (randomised) throw new Refused("this device adds noise in shares: of counts it randomises no reports");
+  if (randomised) throw new UnknownKind("randomiser", "this device adds noise in shares: of counts it randomises no reports");
   const [price, budget] = [epsilon(task["price"], "the price"), epsilon(task["budget"], "the budget")];
   if (price.compare(budget.times(share)) !== 0) throw new CodecError(`this task costs ${price}, which is not its share of ${budget}`);
   const counts = CellCounts.read(question["encoder"]);
   return { ...about, counts, asked: null, size: counts.size, sensitivity: counts.sensitivity, price, budget, budgetDelta: new Fraction(0) };
 }
 
-function fieldsOfQuestion(json: Json | undefined) {
-  const [type] = typed(json, "the question");
-  if (type !== "Query") throw new Refused("this device answers queries for counts");
-  const question = fieldsOfType(json, "Query", "the query", "cohort", "encoder", "share");
-  if (question["cohort"] !== null) throw new Refused("this device answers questions to everybody, not to a part of a cohort");
-  return question;
-}
-
 function epsilon(json: Json | undefined, where: string): Fraction {
-  const [type, value] = typed(json, where);
-  if (type !== "PureDP") throw new Refused(`this device pays in pure epsilon: ${where} is not`);
-  const found = fraction(fieldsOf(value, where, "epsilon")["epsilon"], where);
+  const found = fraction(fieldsOfType(json, "PureDP", where, "epsilon")["epsilon"], where);
   if (found.numerator <= 0n) throw new CodecError(`${where} is above 0`);
   return found;
 }
@@ -104,8 +97,8 @@ function cohort(json: Json | undefined): Cohort {
     return value;
   };
   const read: Cohort = {
-    people: whole(found["people"], "the people", 1),
-    shard: whole(found["shard"], "the shard", 1),
+    people: whole(found["people"], "the people", 1, MOST_PEOPLE),
+    shard: whole(found["shard"], "the shard", 1, MOST_PEOPLE),
     dropout: part("dropout"),
     corrupt: part("corrupt"),
     mode: mode === 1n ? SEMI_HONEST : MALICIOUS,
@@ -114,17 +107,22 @@ function cohort(json: Json | undefined): Cohort {
   const shards = Math.ceil(read.people / read.shard);
   if (shards > MOST_SHARDS) throw new CodecError(`a round has at most ${MOST_SHARDS} shards`);
   if (Math.ceil(read.people / shards) > MOST_IN_A_SESSION) throw new CodecError(`a shard has at most ${MOST_IN_A_SESSION} people`);
-  hidden(read, Math.floor(read.people / shards));
+  try {
+    partiesOf(read, Math.floor(read.people / shards));
+  } catch (error) {
+    if (error instanceof Refused) throw new CodecError(error.message);
+    throw error;
+  }
   return read;
 }
 
-/** How many people's noise, or reports, are certain to be in an opened sum of so many, with the degree and threshold of its graph. */
-function hidden({ corrupt, dropout, mode }: Cohort, clients: number): { parties: number; degree: number; threshold: number } {
+/** How many people's noise, or reports, are certain to be in an opened sum of so many. */
+function partiesOf({ corrupt, dropout, mode }: Cohort, clients: number): number {
+  const honest = clients - floorOf(clients, dropout) - floorOf(clients, corrupt);
+  if (honest < 1) throw new Refused(`in a shard of ${clients} people nobody's noise would be certain to be there`);
+  if (mode !== MALICIOUS) return honest;
   const [degree, threshold] = degreeAndThreshold(clients, corrupt, dropout, mode);
-  let parties = clients - floorOf(clients, dropout) - floorOf(clients, corrupt);
-  if (mode === MALICIOUS) parties = Math.min(parties, together(clients, degree, threshold, corrupt, dropout));
-  if (parties < 1) throw new Refused(`in a shard of ${clients} people nobody's noise would be certain to be there`);
-  return { parties, degree, threshold };
+  return Math.min(honest, together(clients, degree, threshold, corrupt, dropout));
 }
 
 export const survivorsOf = ({ dropout }: Cohort, clients: number): number => clients - floorOf(clients, dropout);
@@ -134,12 +132,14 @@ export function termsOf(task: Task, clients: number, chosen: Pick<SessionParamet
   const { cohort, size, sensitivity } = task;
   if (clients > cohort.shard) throw new Refused(`a shard of ${clients} people was formed, but the task says at most ${cohort.shard}`);
   if (clients > MOST_IN_A_SESSION) throw new Refused(`a shard has at most ${MOST_IN_A_SESSION} people, not ${clients}`);
-  const { degree, threshold, parties } = hidden(cohort, clients);
+  const parties = partiesOf(cohort, clients);
+  const [degree, threshold] = degreeAndThreshold(clients, cohort.corrupt, cohort.dropout, cohort.mode);
   const survivors = survivorsOf(cohort, clients);
   if (task.asked) checkSum(task.asked, survivors, parties);
   const scale = task.asked ? new Fraction(0) : new Fraction(sensitivity).over(task.price);
   if (scale.compare(LARGEST_SCALE) > 0) throw new Refused("the scale of the noise is above 2^50");
   const bits = task.asked ? clients.toString(2).length + 1 : modulusBits(scale, parties, clients, sensitivity, size);
+  if (bits > 32 || size < 1) throw new Refused(`no session has sums of ${size} numbers of ${bits} bits each`);
   return {
     mode: cohort.mode, task: task.digest, clients, degree, threshold, survivors, size, bits, scale, parties,
     nonce: chosen.nonce, roster: chosen.roster, graph: chosen.graph,

@@ -1,4 +1,4 @@
-import { CodecError, Refused } from "./errors.js";
+import { CodecError, UnknownKind } from "./errors.js";
 import type { Json } from "./json_text.js";
 import { fieldsOf, textOf, typed, whole } from "./typed_json.js";
 
@@ -18,7 +18,7 @@ export interface TimeSlots {
   at(moment: number | null | undefined): number;
 }
 
-/** Slots as the codec writes them; `Refused` for clocks that this machine does not know. */
+/** Slots as the codec writes them; `UnknownKind` for clocks that this machine does not know. */
 export function readSlots(json: Json | undefined): TimeSlots {
   const [kind, value] = typed(json, "the slots");
   switch (kind) {
@@ -33,7 +33,7 @@ export function readSlots(json: Json | undefined): TimeSlots {
       return spans(rising(edges, 2, MOST_SLOTS + 1, EARLIEST, LATEST), clocksOf(zone));
     }
   }
-  throw new Refused("this device counts rows by parts of the day, days of the week and stretches of time");
+  throw new CodecError("rows are counted by parts of the day, days of the week or stretches of time");
 }
 
 /** The last one goes on over midnight until the first begins. */
@@ -64,7 +64,8 @@ function spans(edges: readonly number[], { zone }: Clocks): TimeSlots {
   return { many, words: `${many} stretches of time in ${zone}, the first from ${new Date(1_000 * edges[0]!).toISOString()}`, at };
 }
 
-const known = (moment: number | null | undefined): moment is number => typeof moment === "number" && Number.isFinite(moment);
+/** Whether clocks can show a moment. */
+const known = (moment: number | null | undefined): moment is number => typeof moment === "number" && moment >= EARLIEST && moment <= LATEST;
 
 const modulo = (number: number, by: number): number => ((number % by) + by) % by;
 
@@ -101,8 +102,10 @@ function clocksOf(json: Json | undefined): Clocks {
     const numbers = { year: "numeric", month: "numeric", day: "numeric", hour: "numeric", minute: "numeric", second: "numeric" } as const;
     format = new Intl.DateTimeFormat("en-US", { timeZone: zone, calendar: "gregory", numberingSystem: "latn", hourCycle: "h23", ...numbers });
   } catch {
-    throw new Refused("this device does not know the clocks of the time zone that it is asked about");
+    throw new UnknownKind("zone", "this device does not know the clocks of the time zone that it is asked about");
   }
+  const known = format.resolvedOptions().timeZone;
+  if (known !== zone && known.toLowerCase() === zone.toLowerCase()) throw new CodecError("a time zone is a name such as Europe/Berlin, in this spelling");
   const ahead = (moment: number): number => {
     const second = Math.floor(Math.min(Math.max(moment, FIRST), LAST));
     const part = Object.fromEntries(format.formatToParts(1_000 * second).map(({ type, value }) => [type, Number(value)]));

@@ -32,11 +32,14 @@ export function whole(json: Json | undefined, where: string, least: number, most
   return Number(json);
 }
 
-/** A double; a whole number stands for one that is exactly it. */
+const LARGEST = 1n << 64n;
+
+/** A finite double; a whole number below 2^64 stands for one that is exactly it. */
 export function real(json: Json | undefined, where: string): number {
-  const found = typeof json === "bigint" ? Number(json) : json;
-  if (typeof found !== "number" || (typeof json === "bigint" && BigInt(found) !== json)) {
-    throw new CodecError(`${where} is a number`);
+  const whole = typeof json === "bigint" && -LARGEST < json && json < LARGEST;
+  const found = whole ? Number(json) : json;
+  if (typeof found !== "number" || !Number.isFinite(found) || (whole && BigInt(found) !== json)) {
+    throw new CodecError(`${where} is a finite number`);
   }
   return found;
 }

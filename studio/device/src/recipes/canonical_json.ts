@@ -1,4 +1,12 @@
-import { isObject, type Json } from "../json_text.js";
+import { CodecError } from "../errors.js";
+import { isObject, type Json, type JsonLimits, parseJson } from "../json_text.js";
+
+/** As `parseJson`; `CodecError` for a text that is not the one that hazemap writes of these values. */
+export function parseCanonicalJson(text: string, limits: JsonLimits): Json {
+  const found = parseJson(text, limits);
+  if (canonicalJson(found) !== text) throw new CodecError("this JSON is not written as hazemap writes it: keys sorted, in ASCII, without spaces");
+  return found;
+}
 
 /** JSON as hazemap writes what it hashes: keys sorted, ASCII alone, no spaces, numbers as Python writes them. */
 export function canonicalJson(json: Json): string {

@@ -1,12 +1,14 @@
 import { cellsOf, LISTED } from "../counted_cells.js";
-import { NOWHERE } from "../cell_tree.js";
-import { CodecError, Refused } from "../errors.js";
+import { type CellTree, NOWHERE } from "../cell_tree.js";
+import { CodecError, UnknownKind } from "../errors.js";
 import type { Json } from "../json_text.js";
 import { fieldsOf, fieldsOfType, typed, whole } from "../typed_json.js";
 import { checkName, checkText, checkValue, distinct, LONGEST_VALUE, type Value } from "./checked_text.js";
 
 export const MOST_BINS = 1 << 20;
 const [MOST_TOKENS, LONGEST_PREFIX, MOST_STEP, MOST_LETTERS] = [1 << 16, 16, 16, 256];
+/** Cells of features that hazemap's own device knows besides. */
+const PARTITIONS = ["Everything", "Sides", "Octaves", "Stretches", "AllSlots", "EachSlot", "SidesInSlots"];
 const [OTHER, END] = ["(other)", "(end)"];
 
 export type Cell = Value | null;
@@ -17,6 +19,8 @@ export interface BucketRule {
   readonly size: number;
   /** Whether a row in bucket 0 is not asked for. */
   readonly matching: boolean;
+  /** Of places by their cell. */
+  readonly tree?: CellTree;
   bucket(row: readonly Cell[]): number;
 }
 
@@ -50,7 +54,7 @@ function readRule(json: Json | undefined): BucketRule {
     case "MapCells":
       return mapCells(fieldsOf(value, kind, "cells")["cells"]);
   }
-  throw new Refused("this device knows no such rule of a feature");
+  throw new CodecError("there is no such rule of a feature");
 }
 
 /** Numbers by the interval they lie in: a bucket for each [edge, next edge). */
@@ -179,7 +183,8 @@ function stringPrefixes(prefixes: readonly string[], written: Json | undefined, 
 /** Places by the cell of a map they lie in: two columns, longitude and latitude in degrees. */
 function mapCells(json: Json | undefined): BucketRule {
   const [partition] = typed(json, "the cells of a feature");
-  if (partition !== LISTED) throw new Refused("this device counts in listed cells of quadtrees and hexagons alone");
+  if (PARTITIONS.includes(partition)) throw new UnknownKind(partition, "this device counts in listed cells of quadtrees and hexagons alone");
+  if (partition !== LISTED) throw new CodecError("the cells of a feature are a partition");
   const { tree, cells } = cellsOf(json);
   if (cells.length < 1 || cells.length >= MOST_BINS) throw new CodecError(`a feature has 1 to ${MOST_BINS - 1} cells`);
   const position = new Map(cells.map((cell, at) => [cell, at + 1]));
@@ -195,7 +200,7 @@ function mapCells(json: Json | undefined): BucketRule {
     }
     return 0;
   };
-  return { columns: 2, size: cells.length + 1, matching: false, bucket };
+  return { columns: 2, size: cells.length + 1, matching: false, tree, bucket };
 }
 
 function items(json: Json | undefined, what: string): readonly Json[] {

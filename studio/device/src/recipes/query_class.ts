@@ -7,7 +7,7 @@ const TABLES = ["sqlite", "pragma", "json", "fts", "rtree", "dbstat", "bytecode"
 const ROW_NUMBERS = ["rowid", "oid", "_rowid_"];
 
 /** Functions that queries use unless a class says otherwise. */
-export const FUNCTIONS: readonly string[] = (
+const FUNCTIONS: readonly string[] = (
   "abs avg coalesce count ifnull length lower max min nullif round sign substr substring sum total typeof unicode upper " +
   "row_number rank dense_rank first_value last_value lag lead nth_value ntile"
 ).split(" ");

@@ -1,4 +1,5 @@
 import { ascii, hex, sha256 } from "../bytes.js";
+import { checkRoots } from "../cell_tree.js";
 import { CodecError } from "../errors.js";
 import { Fraction } from "../fraction.js";
 import type { Json } from "../json_text.js";
@@ -43,7 +44,7 @@ export interface Recipe {
   readonly digest: string;
 }
 
-/** A recipe as the codec writes it; `CodecError` for what is none, `Refused` for rules that this device does not know. */
+/** A recipe as the codec writes it; `CodecError` for what is none, `UnknownKind` for rules that this device does not know. */
 export async function readRecipe(json: Json | undefined): Promise<Recipe> {
   const [, value] = typed(json, "the recipe");
   const named = value !== null && typeof value === "object" && Object.hasOwn(value, "randomiser");
@@ -74,6 +75,7 @@ export async function readRecipe(json: Json | undefined): Promise<Recipe> {
     digest: hex(await sha256(ascii(canonicalJson(json!)))),
   };
   checkPrices(recipe);
+  checkRoots(...features.flatMap(({ rule }) => rule.tree ?? []));
   return recipe;
 }
 

@@ -18,11 +18,16 @@ export type Price = readonly [Fraction, Fraction];
 /** A price in pure ε, or in ε and δ. */
 export function readPrice(json: Json | undefined, where: string): Price {
   const [type, value] = typed(json, where);
-  if (type === "PureDP") return [fraction(fieldsOf(value, where, "epsilon")["epsilon"], where), new Fraction(0)];
-  if (type !== "ApproxDP") throw new Refused(`this device pays for recipes in ε and δ: ${where} is not`);
+  const above0 = (json: Json | undefined): Fraction => {
+    const found = fraction(json, where);
+    if (found.numerator <= 0n) throw new CodecError(`${where} is above 0, and so is its δ, or it is in pure ε`);
+    return found;
+  };
+  if (type === "PureDP") return [above0(fieldsOf(value, where, "epsilon")["epsilon"]), new Fraction(0)];
+  if (type !== "ApproxDP") throw new CodecError(`recipes are paid in ε and δ: ${where} is not`);
   const { delta, epsilon } = fieldsOf(value, where, "delta", "epsilon");
-  const found: Price = [fraction(epsilon, where), fraction(delta, where)];
-  if (found[1].numerator <= 0n) throw new CodecError(`${where} has a δ above 0, or is in pure ε`);
+  const found: Price = [above0(epsilon), above0(delta)];
+  if (found[1].compare(new Fraction(1)) >= 0) throw new CodecError(`δ of ${where} is below 1`);
   return found;
 }
 

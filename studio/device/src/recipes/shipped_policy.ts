@@ -1,16 +1,16 @@
 import { ascii, type Bytes, hex, join, sha256, unhex } from "../bytes.js";
 import { verified } from "../ed25519.js";
-import { CodecError, InputError, Refused } from "../errors.js";
+import { CodecError, InputError, Refused, UnknownKind } from "../errors.js";
 import { Fraction } from "../fraction.js";
 import { isObject, type Json, type JsonLimits, type JsonObject, parseJson } from "../json_text.js";
 import { canonicalJson } from "./canonical_json.js";
 import { checkName, checkText, checkValue, distinct, LONGEST_VALUE, type Value } from "./checked_text.js";
 import {
-  byName, checkClass, checkSchema, checkTemplate, FIELD_TYPES, fieldName, FUNCTIONS, MOST_STREAMS, type QueryClass, type StreamSchema,
+  byName, checkClass, checkSchema, checkTemplate, FIELD_TYPES, fieldName, MOST_STREAMS, type QueryClass, type StreamSchema,
 } from "./query_class.js";
 import { sqlQuery } from "./sql_query.js";
 
-const LIMITS: JsonLimits = { length: 1 << 20, items: 1 << 16, depth: 14 };
+export const LIMITS: JsonLimits = { length: 1 << 20, items: 1 << 16, depth: 14 };
 const [MOST_REPORTS, MOST_DAYS, LARGEST_COHORT, LONGEST_KEPT, MOST_VALUES] = [1_000_000, 36_525, 1e9, 3_660, 1_024];
 const LARGEST_EPSILON = new Fraction(1_000);
 const DIGITS = 10n ** 64n;
@@ -75,7 +75,7 @@ export async function readSignedPolicy(text: string): Promise<SignedPolicy> {
     if (!(await verified(signer, seal, statement))) throw new CodecError("the signature does not fit: it was changed, or damaged on its way");
     return { policy: made, key: hex(signer) };
   } catch (error) {
-    if (error instanceof CodecError) throw new InputError(`this is no signed policy: ${error.message}`);
+    if (error instanceof CodecError || error instanceof UnknownKind) throw new InputError(`this is no signed policy: ${error.message}`);
     throw error;
   }
 }
@@ -100,11 +100,11 @@ export function checkUpdate(fresh: SignedPolicy, before: SignedPolicy): void {
   }
 }
 
-/** The policy in plain values; `CodecError` unless each is known, and of its type. */
+/** The policy in plain values, as it is signed; `CodecError` unless each is known, of its type, and written in its one way. */
 export function shippedPolicy(json: Json): ShippedPolicy {
-  const page = fields(json, "a policy", ["name", "version", "days", "limits", "streams", "fields", "analyses", "accounting"], ["fields", "analyses", "accounting"]);
-  const accounting = page["accounting"] ?? "basic";
-  if (accounting === "zcdp") throw new CodecError("this device adds ε and δ up: it takes no policy that counts in zCDP");
+  const page = fields(json, "a policy", ["name", "version", "days", "limits", "streams", "fields", "analyses", "accounting"]);
+  const accounting = page["accounting"];
+  if (accounting === "zcdp") throw new UnknownKind("zcdp", "this device adds ε and δ up: it takes no policy that counts in zCDP");
   if (accounting !== "basic") throw new CodecError("the accounting of a policy is basic or zcdp");
   const policy: ShippedPolicy = {
     name: checkName(page["name"], "the name of a policy"),
@@ -112,8 +112,8 @@ export function shippedPolicy(json: Json): ShippedPolicy {
     days: whole(page["days"], "the period of a policy", 1, MOST_DAYS),
     limits: list(page["limits"], "the limits").map(limit),
     streams: entries(page["streams"], "the streams").map(stream),
-    fields: new Map(entries(page["fields"] ?? {}, "the fields").map(([name, found]) => [fieldName(name), fieldBudget(name, found)])),
-    analyses: new Map(entries(page["analyses"] ?? {}, "the analyses").map(([name, found]) => [name, analysis(name, found)])),
+    fields: new Map(entries(page["fields"], "the fields").map(([name, found]) => [fieldName(name), fieldBudget(name, found)])),
+    analyses: new Map(entries(page["analyses"], "the analyses").map(([name, found]) => [name, analysis(name, found)])),
   };
   if (policy.limits.length < 1 || policy.limits.length > 16) throw new CodecError("a policy has 1 to 16 limits over everything that a device answers");
   if (policy.analyses.size > 256) throw new CodecError("a policy has at most 256 analyses");
@@ -150,9 +150,9 @@ function stream([name, json]: readonly [string, Json]): EventStream {
 }
 
 function eventField(json: Json): StreamSchema["fields"][number] {
-  const { name, type, values = [], optional = false } = fields(json, "a field of a stream", ["name", "type", "values", "optional"], ["values", "optional"]);
-  const texts = list(values, "the values of a category").map((value) => checkText(value, "a value of a category", LONGEST_VALUE));
-  if (typeof optional !== "boolean") throw new CodecError("a field is optional or not: true or false");
+  const { name, type, values, optional } = fields(json, "a field of a stream", ["name", "type", "values", "optional"], ["values", "optional"]);
+  const texts = some(values, "the values of a category").map((value) => checkText(value, "a value of a category", LONGEST_VALUE));
+  if (optional !== undefined && optional !== true) throw new CodecError("a field is optional: true, or says nothing of it");
   if ((type === "category") !== texts.length > 0 || texts.length > MOST_VALUES || !distinct(texts)) {
     throw new CodecError("a category lists its values, each once, and nothing else does");
   }
@@ -172,7 +172,7 @@ function analysis(name: string, json: Json): AnalysisBudget {
   if (!ANALYSIS.test(name)) throw new CodecError("an analysis is called by lower-case letters, digits, '.', '_' and '-' (100 at most)");
   const what = `the analysis ${name}`;
   const names = ["purpose", "epsilon", "delta", "reports", "queries", "minimum_cohort", "carriers", "cohort_fields"];
-  const page = fields(json, what, names, ["cohort_fields"]);
+  const page = fields(json, what, names);
   const purpose = checkText(page["purpose"], `the purpose of ${what}`, 500);
   if (!purpose.trim()) throw new CodecError(`${what} says what it is for; its purpose is empty`);
   const carriers = list(page["carriers"], `the carriers of ${what}`).map((each) => {
@@ -184,12 +184,12 @@ function analysis(name: string, json: Json): AnalysisBudget {
     name, purpose, carriers, ...budget(page, what, false),
     queries: queryClass(page["queries"]!),
     cohort: whole(page["minimum_cohort"], `the minimum cohort of ${what}`, 1, LARGEST_COHORT),
-    cohortFields: new Map(entries(page["cohort_fields"] ?? {}, "the cohort fields").map(([own, field]) => [checkName(own, "a cohort field"), fieldName(field)])),
+    cohortFields: new Map(entries(page["cohort_fields"], "the cohort fields").map(([own, field]) => [checkName(own, "a cohort field"), fieldName(field)])),
   };
 }
 
 function queryClass(json: Json): QueryClass {
-  const page = fields(json, "a query class", ["fields", "functions", "listed", "templates"], ["functions", "listed", "templates"]);
+  const page = fields(json, "a query class", ["fields", "functions", "listed", "templates"], ["listed", "templates"]);
   if ("listed" in page && "templates" in page) throw new CodecError("a query class has listed queries or templates, not both");
   const texts = (found: Json | undefined, what: string): string[] => list(found, what).map((each) => {
     if (typeof each !== "string") throw new CodecError(`${what} are a list of texts`);
@@ -197,10 +197,10 @@ function queryClass(json: Json): QueryClass {
   });
   const made: QueryClass = {
     fields: texts(page["fields"], "the fields of a query class").map(fieldName),
-    functions: "functions" in page ? texts(page["functions"], "the functions of a query class") : FUNCTIONS,
+    functions: texts(page["functions"], "the functions of a query class"),
     listed: "listed" in page ? list(page["listed"], "the listed queries").map((each) => {
-      const query = fields(each, "a listed query", ["text", "parameters"], ["parameters"]);
-      return sqlQuery(query["text"], entries(query["parameters"] ?? {}, "the parameters"));
+      const query = fields(each, "a listed query", ["text", "parameters"]);
+      return sqlQuery(query["text"], entries(query["parameters"], "the parameters"));
     }) : null,
     templates: "templates" in page ? list(page["templates"], "the templates").map(template) : null,
   };
@@ -219,8 +219,8 @@ function range([name, json]: readonly [string, Json]) {
   const page = fields(json, "a parameter", ["type", "low", "high", "choices"], ["low", "high", "choices"]);
   const type = FIELD_TYPES.find((each) => each === page["type"]);
   if (!type) throw new CodecError("the type of a parameter is integer, real or text");
-  const end = (found: Json | undefined): Value | null => (found === undefined || found === null ? null : checkValue(found, "a limit of a parameter"));
-  return { name, type, low: end(page["low"]), high: end(page["high"]), choices: list(page["choices"] ?? [], "the choices").map((each) => checkValue(each, "a choice")) };
+  const end = (found: Json | undefined): Value | null => (found === undefined ? null : checkValue(found, "a limit of a parameter"));
+  return { name, type, low: end(page["low"]), high: end(page["high"]), choices: some(page["choices"], "the choices").map((each) => checkValue(each, "a choice")) };
 }
 
 function budget(page: JsonObject, what: string, wide: boolean): Budget {
@@ -251,6 +251,12 @@ function fields(json: Json | undefined, what: string, known: readonly string[], 
 function list(json: Json | undefined, what: string): readonly Json[] {
   if (!Array.isArray(json)) throw new CodecError(`${what} are a list`);
   return json;
+}
+
+/** A list that is left out where it has no items. */
+function some(json: Json | undefined, what: string): readonly Json[] {
+  if (Array.isArray(json) && !json.length) throw new CodecError(`${what} are left out where there are none`);
+  return json === undefined ? [] : list(json, what);
 }
 
 /** In the order of names: a table has none of its own. */

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hex, join, sha256, unhex, utf8 } from "../bytes.js";
-import { CodecError, Refused } from "../errors.js";
+import { checkRoots } from "../cell_tree.js";
+import { CodecError } from "../errors.js";
 import { Box, Hexagons } from "../hexagons.js";
 import { readTask } from "../task.js";
 import { vectors } from "./vectors.js";
@@ -60,16 +61,20 @@ test("points that are none lie nowhere, and hexagons that are none are refused",
     assert.equal(tree.baseCell(lon, lat), 0n);
   }
   assert.throws(() => new Hexagons(new Box(2.2, 48.8, 2.4, 48.9), 9, 7), CodecError);
-  assert.throws(() => new Hexagons(EARTH, 6, 7), Refused);
+  assert.throws(() => checkRoots(new Hexagons(EARTH, 6, 7)), CodecError);
+  checkRoots(new Hexagons(EARTH, 3, 7));
+  assert.throws(() => checkRoots(new Hexagons(EARTH, 3, 7), new Hexagons(EARTH, 3, 7)), CodecError, "of all trees together");
   const written: string = tasks[9].task;
   const cell = /"uint64",\[([0-9]+),/.exec(written)![1]!;
   const changes: [string, string][] = [
     ['"west":2.2', '"west":2.5'], ['"west":2.2', '"west":-181'], ['"west":2.2', '"west":"2.2"'], ['"coarsest":7', '"coarsest":10'],
     ['"finest":9', '"finest":16'], ['"finest":9', '"finest":9.0'], ['"finest":9', '"finest":7'], [`[${cell},`, "[1,"], [`[${cell},`, "[18446744073709551616,"],
-    [`[${cell},`, "[-1,"], [`[${cell},`, `[${BigInt(cell) | (7n << 42n)},`], [`[${cell},`, `[${BigInt(cell) + (1n << 63n)},`],
+    [`[${cell},`, "[-1,"],
   ];
   for (const [from, to] of changes) {
     assert.ok(written.includes(from), from);
     await assert.rejects(readTask(written.replace(from, to)), CodecError, `${from} → ${to}`);
   }
+  const none = BigInt(cell) | (7n << 42n); // no point lies in it, and nobody can tell its size
+  assert.throws(() => tree.area(none), RangeError);
 });
