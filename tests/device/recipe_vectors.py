@@ -219,8 +219,8 @@ def verdict(text: str) -> dict[str, Any] | None:
     """What a device with `POLICY` and its own rules says of a task; None where it refuses."""
     try:
         task = task_of(text)
-        if task.recipe is None or task.randomiser is None or task.question.cohort is not None:
-            return None  # the other program answers no part of a cohort
+        if task.recipe is None or task.randomiser is None:
+            return None
         terms = parameters_for(task, bytes(32), task.cohort.shard, bytes(32), bytes(32))
         if OWN.refusal(task, terms):
             return None
@@ -271,8 +271,6 @@ def hostile(seed: int, number: int) -> list[dict[str, Any]]:
         task = copy.deepcopy(chance.choice(sound))
         for _ in range(chance.choice((1, 1, 1, 2))):
             _change(task, chance)
-        if any(isinstance(each, int) and each >= 1 << 53 for each in task.get("Task", {}).values()):
-            continue  # the other program counts rounds in doubles
         text = json.dumps(task, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         found.append({"about": f"hostile {seed} {len(found)}", "task": text, "answer": verdict(text)})
     return found

@@ -261,7 +261,7 @@ def test_a_campaign_cannot_change_who_carries_its_reports(tmp_path):
 def mangled(**changes):
     data = json.loads(dumps(carried()))
     data["CarriedTask"].update(changes)
-    return json.dumps(data)
+    return json.dumps(data, sort_keys=True, separators=(",", ":"))
 
 
 @pytest.mark.parametrize(

@@ -263,7 +263,7 @@ def altered(path, value):
     at[path[-1]] = value
     if value is GONE:
         del at[path[-1]]
-    return json.dumps(data)
+    return json.dumps(data, sort_keys=True, separators=(",", ":"))
 
 
 TASK = ("CarriedTask", "task", "Task")
@@ -297,7 +297,9 @@ def test_announcements_that_do_not_follow_from_the_recipe_are_refused_and_cost_n
 def test_reports_of_a_whole_tree_or_shuffled_ones_answer_no_recipe(room, unread):
     data = json.loads(dumps(carried()))
     data["CarriedTask"]["carrier"] = json.loads(dumps(ByOneReport(ONE, TWO, LEAST, 4)))
-    assert "by secure sums or by two servers, not by 'one-report'" in room.answered(json.dumps(data))
+    assert "by secure sums or by two servers, not by 'one-report'" in room.answered(
+        json.dumps(data, sort_keys=True, separators=(",", ":"))
+    )
     assert not room.charges
 
 

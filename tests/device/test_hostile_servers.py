@@ -103,13 +103,14 @@ def test_a_server_gives_a_device_a_name_that_can_be_shown(store):
 def test_long_tasks_are_not_all_kept_in_memory():
     """32 tasks of 32 MB each were: a gigabyte."""
     tasks, short = ReadTasks(), codec.dumps(task())
+    longer = lambda number: codec.dumps(replace(task(), purpose="x" * number))  # noqa: E731
     for number in range(6):
-        assert tasks.find(short + " " * (8_000_000 + number)).task == task()
+        assert len(tasks.find(longer(8_000_000 + number)).task.purpose) == 8_000_000 + number
         assert tasks.letters <= MOST_LETTERS
     for number in range(MOST_TASKS + 5):
-        tasks.find(short + " " * number)
+        tasks.find(longer(number))
     assert tasks.letters < 50 * len(short) and tasks.find(short) is tasks.find(short)
-    long = " " * (MOST_LETTERS - len(short)) + short
+    long = longer(MOST_LETTERS - len(longer(0)))
     assert tasks.find(long) is tasks.find(long), "the latest is kept however long it is"
 
 

@@ -165,7 +165,7 @@ def test_a_typescript_device_refuses_to_trust_a_server_and_is_counted_in_a_malic
                 if process.child:
                     process.kill()
     assert theirs.returncode == 0, said
-    assert "takes no part in semi-honest sessions" in before
+    assert "not in semi-honest ones" in before
     assert "the campaign has ended for this device" in said
     kept = json.loads((tmp_path / "device.json").read_text())
     assert [charge["campaign"] for charge in kept["charges"]] == ["hostile"]

@@ -17,7 +17,7 @@ from hazemap.protocols.secure_aggregation.minimum_parameters import MinimumParam
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.tables.contribution_bounding import AtMostRows, OneVote, RowIsPerson
+from hazemap.tables.contribution_bounding import AtMostRows, OneVote, Outside, RowIsPerson
 from hazemap.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.trust.device_tasks import KNOWN, Task, check, parameters_for
 
@@ -89,13 +89,17 @@ OTHERS = {
     "question": Query(
         Counts(
             LEVEL,
-            AtMostRows(2),
+            AtMostRows(2, Outside.COUNT),
         ),
         Fraction(1, 10),
-        cohort=1,
     ),
     "cohort": replace(COHORT, sampling=Sampling.ONE),
 }
+
+
+def test_a_task_asks_everybody():
+    with pytest.raises(InputError, match="not a part of a cohort"):
+        replace(TASK, question=replace(TASK.question, cohort=1))
 
 
 @pytest.mark.parametrize("name", OTHERS)

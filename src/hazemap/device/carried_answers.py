@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache, partial
+from hashlib import sha256
 from time import monotonic
 
 from hazemap.codec import MESSAGE, digest, loads

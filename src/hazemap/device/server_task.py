@@ -55,7 +55,9 @@ class ServerTask:
             found = parsed(text, ENVELOPE)
             session, stage, task, message, until = (found[name] for name in FIELDS)
             plain = base64.b64decode(message, validate=True)
-            fits = _SESSION.fullmatch(session) and _UNTIL.fullmatch(until) and base64.b64encode(plain).decode() == message
+            fits = (
+                _SESSION.fullmatch(session) and _UNTIL.fullmatch(until) and base64.b64encode(plain).decode() == message
+            )
             ends = datetime.fromisoformat(until).timestamp()
         except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise CodecError(f"the server's work is not written as agreed: {type(error).__name__}") from None

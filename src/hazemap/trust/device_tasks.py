@@ -40,7 +40,6 @@ from hazemap.values.boolean_attribute import AttributeCells
 from hazemap.values.cell_slot_counters import CellTimeSlots
 from hazemap.values.cells_in_slots import AllSlots, EachSlot
 
-
 MOST_ROUNDS, MOST_VOTES = 1 << 31, 1 << 31
 """Rounds of a campaign, and votes that one person has in a question, at most."""
 

@@ -66,11 +66,7 @@ function carrierOf(json: Parameters<typeof typed>[0]): TwoServers {
 /** The one task of DAP that follows from a round, with credentials of this issuer: computed here, and taken from nobody. */
 export async function dapTask({ task, carrier, batch, begun, digest }: CarriedRound, issuer: Bytes): Promise<DapTask> {
   const { size, sensitivity, price } = task;
-  if (size < 1) throw new Refused("a report needs one place at least");
-  if (sensitivity !== 1) {
-    throw new Refused(`a report proves a single 1 in one place, but here a person may add ${sensitivity}`);
-  }
-  let scale = new Fraction(1).over(price);
+  let scale = new Fraction(sensitivity).over(price);
   if (scale.compare(LARGEST_SCALE) > 0) throw new Refused("this round's price is so low that its noise cannot be drawn");
   if (scale.numerator >= LARGEST || scale.denominator >= LARGEST) {
     scale = new Fraction(above(scale.times(new Fraction(FINEST))), FINEST);
@@ -79,6 +75,10 @@ export async function dapTask({ task, carrier, batch, begun, digest }: CarriedRo
   if ([scale.numerator, scale.denominator, micro].some((number) => number >= 2n * LARGEST)) {
     throw new Refused("this round's noise and price cannot be written into a task of two servers");
   }
+  if (sensitivity !== 1) {
+    throw new Refused(`a report proves a single 1 in one place, but here a person may add ${sensitivity}`);
+  }
+  if (size < 1) throw new Refused("a report needs one place at least");
   const terms = {
     info: join(ascii("hazemap "), digest),
     leader: carrier.leader, helper: carrier.helper, minimum: carrier.minimum,

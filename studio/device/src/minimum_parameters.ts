@@ -12,11 +12,13 @@ export interface MinimumParameters {
   readonly modes: readonly Mode[];
 }
 
+const named = (mode: Mode): string => (mode === MALICIOUS ? "malicious" : "semi-honest");
+
 /** `Refused`, with the reason, if the terms of a session fall short. No noise is needed where vectors are `randomised` reports. */
 export function checkMinimum(least: MinimumParameters, terms: SessionParameters, randomised = false): void {
   const { mode, clients, degree, threshold, survivors } = terms;
   if (!least.modes.includes(mode)) {
-    throw new Refused(`this device takes no part in ${mode === MALICIOUS ? "malicious" : "semi-honest"} sessions`);
+    throw new Refused(`this client takes part in ${least.modes.map(named).join(" and ")} sessions, not in ${named(mode)} ones`);
   }
   if (clients < least.clients) throw new Refused(`a session of ${clients} clients is too small: at least ${least.clients} must be invited`);
   if (clients > MOST_IN_A_SESSION) throw new Refused(`a session of ${clients} clients is too large: at most ${MOST_IN_A_SESSION} may be invited`);

@@ -129,9 +129,19 @@ export const survivorsOf = ({ dropout }: Cohort, clients: number): number => cli
 
 /** The one set of terms that a task allows among so many clients, but for what is the server's to choose. */
 export function termsOf(task: Task, clients: number, chosen: Pick<SessionParameters, "nonce" | "roster" | "graph">): SessionParameters {
-  const { cohort, size, sensitivity } = task;
+  const { cohort } = task;
   if (clients > cohort.shard) throw new Refused(`a shard of ${clients} people was formed, but the task says at most ${cohort.shard}`);
   if (clients > MOST_IN_A_SESSION) throw new Refused(`a shard has at most ${MOST_IN_A_SESSION} people, not ${clients}`);
+  try {
+    return promised(task, clients, chosen);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    throw new Refused(`no session of ${clients} people can keep what this task promises: ${error.message}`);
+  }
+}
+
+function promised(task: Task, clients: number, chosen: Pick<SessionParameters, "nonce" | "roster" | "graph">): SessionParameters {
+  const { cohort, size, sensitivity } = task;
   const parties = partiesOf(cohort, clients);
   const [degree, threshold] = degreeAndThreshold(clients, cohort.corrupt, cohort.dropout, cohort.mode);
   const survivors = survivorsOf(cohort, clients);

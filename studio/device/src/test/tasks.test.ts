@@ -63,7 +63,7 @@ test("a device refuses what is below its own minimum, in words", async () => {
   assert.equal(terms.mode, MALICIOUS);
   checkPolicy(kind, task, terms);
   const strict = {
-    "takes no part in malicious": { modes: [SEMI_HONEST] as const },
+    "takes part in semi-honest sessions, not in malicious ones": { modes: [SEMI_HONEST] as const },
     "at least 5000 must be invited": { people: 5_000 },
     "at least 150 must be in it": { survivors: 150 },
     "one campaign may cost 0.125": { campaign: new Fraction(1, 8) },

@@ -5,7 +5,7 @@
  */
 import { createInterface } from "node:readline";
 import init, { type Sqlite3Static } from "@sqlite.org/sqlite-wasm";
-import { type Bytes, hex, sha256, utf8 } from "../bytes.js";
+import { type Bytes, hex, sha256, systemRandom, unhex, utf8 } from "../bytes.js";
 import { dapTask, readCarriedRound } from "../carried_round.js";
 import type { Place } from "../cell_counts.js";
 import { checkedContribution } from "../checked_contribution.js";
@@ -23,10 +23,9 @@ import { admitted, placesAsEvents } from "../recipes/recipe_answers.js";
 import { NOTHING, RecipeLog } from "../recipes/recipe_log.js";
 import { allowed, LIMITS, readSignedPolicy, type ShippedPolicy, shippedPolicy } from "../recipes/shipped_policy.js";
 import { readServerTask } from "../server_task.js";
-import { encodeParameters, type SessionParameters } from "../session_parameters.js";
+import { decodeParameters, encodeParameters, sessionOf, type SessionParameters } from "../session_parameters.js";
 import { readTask, type Task, termsOf } from "../task.js";
 import { createdRecord } from "../device_store.js";
-import { systemRandom } from "../bytes.js";
 import { vectors } from "./vectors.js";
 
 export interface Case {
@@ -82,6 +81,8 @@ export class Judge {
         return work(content);
       case "task":
         return this.task(text(content), policy);
+      case "invitation":
+        return invitation(text(content), policy);
       case "announcement":
         return this.announcement(text(content), policy);
       case "message":
@@ -130,6 +131,13 @@ export class Judge {
     const { id, configuration } = await dapTask(round);
     return { digest: hex(round.digest), task: hex(id), configuration: hex(configuration), ...(await this.sums(round.task)) };
   }
+}
+
+async function invitation(written: string, policy: Policy): Promise<unknown> {
+  const place = written.indexOf(" ");
+  const terms = decodeParameters(unhex(written.slice(0, place)));
+  checkPolicy(policy, await readTask(written.slice(place + 1)), terms);
+  return hex(await sessionOf(terms));
 }
 
 /** A text from outside: of an envelope, whose text is UTF-8. */
