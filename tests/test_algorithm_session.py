@@ -225,9 +225,14 @@ def test_a_method_cannot_change_an_answer_that_it_was_given():
                 answer.sums[:] = 0
             with pytest.raises(ValueError, match="read-only"):
                 answer.stddev += 1
+            with pytest.raises(ValueError, match="WRITEABLE"):
+                answer.sums.flags.writeable = True
             return answer
 
     done = run(Writes((Query(QUARTERS, 1),)), Fixed(), PureDP(1), Unrecorded())
+    kept = (own := np.arange(4), Answer(own, np.ones(1)))
+    own += 1
+    assert kept[1].sums.tolist() == [0, 1, 2, 3], "nor a trust model that uses its array again"
     assert done.transcript[0].answer.sums.tolist() == [0, 1000, 2000, 3000]
     assert done.transcript[0].answer.stddev.tolist() == [1.0]
 

@@ -200,9 +200,8 @@ class Answer(EqualByFields):
     def __post_init__(self) -> None:
         check_fields(self)
         for name in ("sums", "stddev"):
-            numbers = getattr(self, name).view()
-            numbers.flags.writeable = False
-            object.__setattr__(self, name, numbers)
+            numbers = getattr(self, name)
+            object.__setattr__(self, name, np.frombuffer(numbers.tobytes(), numbers.dtype).reshape(numbers.shape))
 
 
 class Prices(Protocol):

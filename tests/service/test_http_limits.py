@@ -2,13 +2,20 @@
 
 import asyncio
 import socket
+import ssl
+import struct
 import threading
 import time
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from random import Random
 
 import pytest
 import uvicorn
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from hazemap.errors import InputError
 from hazemap.server.metrics import Metrics
@@ -49,7 +56,7 @@ async def application(scope, receive, send):
 
 
 @contextmanager
-def serving(limits=LIMITS, proxies=()):
+def serving(limits=LIMITS, proxies=(), application=application, **more):
     metrics = Metrics()
     protocol = limited(limits, metrics, proxies)
     metrics.every = protocol.every
@@ -62,6 +69,7 @@ def serving(limits=LIMITS, proxies=()):
         proxy_headers=bool(proxies),
         forwarded_allow_ips=list(proxies),
         timeout_keep_alive=60,
+        **more,
     )
     server = uvicorn.Server(config)
 
@@ -115,6 +123,22 @@ def answer(line):
     return found
 
 
+def self_signed(folder):
+    """The files of a certificate of localhost and of its key."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "here")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(1), now + timedelta(1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    files = folder / "here.pem", folder / "here.key"
+    files[0].write_bytes(certificate.public_bytes(form[0]))
+    files[1].write_bytes(key.private_bytes(*form))
+    return [str(file) for file in files]
+
+
 def send(line, content):
     """Send it, as far as the server takes it."""
     with suppress(ConnectionError):
@@ -153,7 +177,12 @@ GET = b"GET / HTTP/1.1\r\nHost: maps\r\nConnection: close\r\n\r\n"
         ([b"\x16\x03\x01 this is TLS\r\n\r\n"], b"400", "malformed"),
         ([HEAD + b"Content-Length: -1\r\n\r\n"], b"400", "malformed"),
         ([b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n"], b"400", "host"),
+        ([b"GET / HTTP/2.0\r\nConnection: close\r\n\r\n"], b"400", "host"),
         ([b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"], b"400", "host"),
+        ([b"GET / HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n"], b"400", "host"),
+        ([HEAD + b"Transfer-Encoding: gzip, chunked\r\nContent-Length: 3\r\n\r\n"], b"400", "malformed"),
+        ([HEAD + b"Content-Length: 3\r\nContent-Length: 3\r\n\r\n"], b"400", "malformed"),
+        ([HEAD + b"Content-Length: %d\r\n\r\n" % 10**30], b"400", "malformed"),
     ],
     ids=lambda given: given if isinstance(given, str) else "",
 )
@@ -206,6 +235,80 @@ def test_a_hundred_requests_on_a_line_are_not_kept_waiting(roomy):
     before = metrics.rejected["pipelined"]
     said(port, KEEP * 2_000)
     assert metrics.rejected["pipelined"] == before + 1
+
+
+def test_empty_lines_between_requests_do_not_keep_a_connection():
+    """Each put off the end of an idle connection: a byte a minute kept it for ever."""
+    with serving(HttpLimits(head_seconds=0.3)) as (port, metrics), connected(port) as line:
+        send(line, KEEP)
+        assert line.recv(1_000).startswith(b"HTTP/1.1 200")
+        send(line, b"\r\n")
+        assert answer(line) == b"" and metrics.rejected["head_seconds"] == 1
+
+
+def test_answers_that_nobody_reads_take_room_too():
+    """A request of 60 bytes made a server hold megabytes for a minute, as often as it had connections."""
+    with serving(HttpLimits(room=12 << 20)) as (port, metrics):
+        lines = []
+        for _ in range(6):
+            lines.append(line := socket.socket())
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            line.connect(("127.0.0.1", port))
+            send(line, KEEP.replace(b" / ", b" /large "))
+        awaited(lambda: metrics.rejected["room"] >= 2)
+        assert held_by(metrics) <= 12 << 20
+        assert said(port, GET).startswith(b"HTTP/1.1 200")
+        for line in lines:
+            line.close()
+        awaited(lambda: metrics.connections == 0)
+        assert held_by(metrics) == 0
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory):
+    """A certificate of this machine, and its key."""
+    folder = tmp_path_factory.mktemp("tls")
+    return self_signed(folder)
+
+
+def secured(port, certificate, address="127.0.0.1"):
+    context = ssl.create_default_context(cafile=certificate)
+    return context.wrap_socket(connected(port, address), server_hostname="localhost")
+
+
+def test_handshakes_of_tls_are_counted_and_keep_nobody_out(tls):
+    """They counted when they were over: one address could take all files of a server, ten seconds at a time."""
+    certificate, key = tls
+    with serving(ssl_certfile=certificate, ssl_keyfile=key) as (port, metrics):
+        silent = [connected(port, f"127.0.0.{at % 3 + 2}") for at in range(60)]
+        for line in silent[::2]:
+            send(line, b"\x16\x03\x01\x02\x00\x01")
+        awaited(lambda: metrics.rejected.total() >= 48)
+        assert metrics.connections <= 12
+        for _ in range(3):
+            with secured(port, certificate) as line:
+                line.sendall(GET)
+                assert answer(line).startswith(b"HTTP/1.1 200")
+        for line in silent:
+            line.close()
+        awaited(lambda: metrics.connections == 0)
+        assert not metrics.every._from and not metrics.every._waiting
+
+
+def test_whoever_says_no_goodbye_over_tls_takes_no_place_of_others(tls):
+    """It had to be said by both sides: for half a minute a connection that was ended was open, and could not end."""
+    certificate, key = tls
+    with serving(ssl_certfile=certificate, ssl_keyfile=key) as (port, metrics):
+        slow = [secured(port, certificate, f"127.0.0.{at % 5 + 2}") for at in range(12)]
+        for line in slow:
+            line.sendall(HEAD + b"Content-Length: 100\r\n\r\n")
+        for _ in range(30):
+            with secured(port, certificate) as line:
+                line.sendall(GET)
+                assert answer(line).startswith(b"HTTP/1.1 200")
+        assert metrics.connections <= 13
+        for line in slow:
+            line.close()
 
 
 def test_whoever_does_not_read_an_answer_is_left():
@@ -343,6 +446,8 @@ def test_addresses_come_from_a_proxy_only_if_the_operator_trusts_it():
         assert said(port, forged).endswith(b"192.0.2.7"), "the last one, which the proxy itself wrote"
         held = [connected(port) for _ in range(10)]
         assert said(port, forged).endswith(b"192.0.2.7"), "a proxy has many connections"
+        ported = forged.replace(b"192.0.2.7", b"192.0.2.7:65000")
+        assert place_of(said(port, ported).rpartition(b"\n")[2].decode()) == "192.0.2.7"
         other = [connected(port, "127.0.0.2") for _ in range(2)]
         assert metrics.rejected["connections_per_address"] == 0
         for line in (*held, *other):
@@ -373,24 +478,45 @@ def test_limits_that_let_nobody_in_are_refused(change):
         HttpLimits(**change)
 
 
+ODD = [
+    b"\r\n?",
+    b"\r\n" * 9,
+    b"CONNECT maps:443 HTTP/1.1\r\nHost: maps\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: maps\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 9\r\n\r\n123456789",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n",
+    HEAD + b"Expect: 100-continue\r\nContent-Length: 5\r\n\r\n12345",
+    b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+    KEEP.replace(b" / ", b" /large "),
+    b"\x16\x03\x01\x02\x00\x01",
+]
+"""What is no plain request of ours."""
+
+
 @pytest.mark.parametrize("seed", [7])
 def test_nothing_is_left_of_connections_whatever_they_sent_and_wherever_they_ended(seed):
     """Requests in pieces, one behind the other, cut off, refused by their heads, and ended for others."""
     luck = Random(seed)
     whole = HEAD + b"Content-Length: 9000\r\n\r\n" + bytes(9_000)
-    kinds = [KEEP, whole, whole.replace(b"/v1/enrol", b"/refused"), whole.replace(b"/v1/enrol", b"/known"), b"\r\n?"]
+    kinds = [KEEP, whole, whole.replace(b"/v1/enrol", b"/refused"), whole.replace(b"/v1/enrol", b"/known"), *ODD]
     with serving(HttpLimits(room=40_000, connections=12, per_address=5)) as (port, metrics):
         lines = []
         for _ in range(60):
             line = connected(port, f"127.0.0.{luck.randrange(1, 9)}")
-            sent = b"".join(luck.choices(kinds, [4, 4, 2, 2, 1], k=luck.randrange(1, 7)))
+            sent = b"".join(luck.choices(kinds, [8, 8, 4, 4, *[1] * len(ODD)], k=luck.randrange(1, 7)))
             sent = sent[: luck.randrange(len(sent) + 1)]
             cuts = sorted(luck.randrange(len(sent) + 1) for _ in range(3))
             for start, end in zip([0, *cuts], [*cuts, len(sent)], strict=True):
                 send(line, sent[start:end])
             lines.append(line)
+            if luck.random() < 0.2:
+                with suppress(OSError):
+                    line.shutdown(socket.SHUT_WR)
             if luck.random() < 0.5:
-                lines.pop(luck.randrange(len(lines))).close()
+                other = lines.pop(luck.randrange(len(lines)))
+                if luck.random() < 0.5:  # by a reset
+                    other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                other.close()
         for line in lines:
             line.close()
         awaited(lambda: metrics.connections == 0)

@@ -1,14 +1,17 @@
 """Who may ask a studio for anything: its own page, by its own name, signed in, in few bytes."""
 
+import json
+
 import pytest
 from starlette.testclient import TestClient
+from tests.service.test_http_limits import awaited, connected, said, send, serving
 
 from hazemap.errors import InputError
 from hazemap.service.served_address import ServedAddress
 from hazemap.studio.request_guard import FORM
 from hazemap.studio.sessions import LASTS, TICKET, TICKETS, Fetched, Sessions
 from hazemap.studio.stewards import ALONE, Stewards
-from hazemap.studio.studio_process import Studio
+from hazemap.studio.studio_process import LIMITS, Studio
 
 from .scene import HERE, PAGE, Browser, Scene
 
@@ -102,6 +105,23 @@ def test_whoever_guesses_is_made_to_wait_and_keeps_nobody_out_who_has_the_link(t
     assert Browser(scene).sign_in(link=link).status_code == 201
     assert Browser(scene).sign_in(link=link).status_code == 429
     assert Browser(Scene(tmp_path)).sign_in(token="").status_code == 422
+
+
+def test_slow_requests_of_other_programs_keep_no_owner_out(tmp_path):
+    """All have the address of this machine: those that keep the studio waiting make room."""
+    scene = Scene(tmp_path, chosen={"per_address": 8, "connections": 12})
+    limits, link = scene.studio.address.limits(**LIMITS), scene.sessions.link(ALONE)
+    head = f"POST /v1/session HTTP/1.1\r\nHost: {HERE[7:]}\r\nOrigin: {HERE}\r\nContent-Type: application/json\r\n"
+    with serving(limits, application=scene.application) as (port, metrics):
+        slow = [connected(port) for _ in range(20)]
+        for line in slow:
+            send(line, f"{head}Content-Length: 100\r\n\r\n".encode() + b"{")
+        awaited(lambda: metrics.rejected["connections_per_address"] >= 12)
+        secret = json.dumps({"link": link})
+        entered = said(port, f"{head}Connection: close\r\nContent-Length: {len(secret)}\r\n\r\n{secret}".encode())
+        for line in slow:
+            line.close()
+    assert entered.startswith(b"HTTP/1.1 201")
 
 
 def test_links_that_others_ask_for_leave_the_owners_link_good(tmp_path, capsys):

@@ -11,10 +11,12 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from math import inf
+from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import uvloop
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvloop.loop import SSLProtocol  # type: ignore[attr-defined]
 
 from hazemap.errors import InputError
 from hazemap.service.open_connections import OpenConnections
@@ -104,7 +106,10 @@ class LimitedHttp(HttpToolsProtocol):
         self._clock: asyncio.TimerHandle | None = None
         self._reader: asyncio.TimerHandle | None = None
         self._in_head, self._head, self._length = True, 0, 0
-        self._left, self._bodies = 0, deque[int]()
+        self._left, self._bodies, self._unread = 0, deque[int](), 0
+
+    door: "Door | None" = None
+    """Where TLS was agreed on, if it was."""
 
     @property
     def place(self) -> str:
@@ -125,6 +130,8 @@ class LimitedHttp(HttpToolsProtocol):
         """It is counted, and its first request must come soon."""
         super().connection_made(transport)
         self.peer = place_of(self.client[0] if self.client else None)
+        if self.door is not None:
+            self.door.leave()
         reached = self._every.admit(self)
         if reached:
             self._turn_away(503, reached, "the server has too many connections: try again later")
@@ -143,6 +150,9 @@ class LimitedHttp(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """In pieces, while a head is coming: the parser keeps what is not whole, without a bound of its own."""
         self._metrics.received += len(data)
+        if self._rests and self._clock is None:  # empty lines begin no request: they have the time of a head
+            self._every.wait(self)
+            self._within(self._limits.head_seconds, "head_seconds")
         if not self._in_head and len(data) <= PIECE:
             super().data_received(data)
             return
@@ -191,7 +201,7 @@ class LimitedHttp(HttpToolsProtocol):
             self._turn_away(411, "length", "say the length of the body: send Content-Length")
             return
         hosts = sum(name == b"host" for name, _ in self.headers)
-        if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
+        if hosts > 1 or (not hosts and self.parser.get_http_version() != "1.0"):
             self._turn_away(400, "host", "say once which server is meant: send Host")
             return
         length = next((int(value) for name, value in self.headers if name == b"content-length" and value.isdigit()), 0)
@@ -239,32 +249,48 @@ class LimitedHttp(HttpToolsProtocol):
         if self._left:
             self._every.wait(self)
             self._within(UNREAD, "unread")
-        else:
+        elif not self._unread:
             self._every.rest(self)
 
     def pause_writing(self) -> None:
         """The other side reads slowly."""
         super().pause_writing()
+        self._unread = self.transport.get_write_buffer_size()
         self._every.wait(self)
+        self._every.take(self, self._unread)
         self._reader = self.loop.call_later(self._limits.answer_seconds, self._too_slow, "answer_seconds")
 
     def resume_writing(self) -> None:
         """It has read."""
         if self._reader is not None:
             self._reader.cancel()
-        if self.cycle is None or self.cycle.response_complete:
+        self._every.give_back(self, min(self._unread, self.held))
+        self._unread = 0
+        if self._rests:
             self._every.rest(self)
         else:
             self._every.work(self)
         super().resume_writing()
 
+    def rejected(self, limit: str) -> None:
+        """Count it as turned away."""
+        self._metrics.rejected[limit] += 1
+
     def end(self, limit: str) -> None:
-        """Others need the room; who waits for nothing, between two requests, is not answered."""
+        """Others need the room. Who is not waiting for an answer gets none, nor who could hold the line by it."""
         self._bodies.clear()
-        if self.cycle is not None and self.cycle.response_complete and self._clock is None:
+        rests, unread, self._unread = self._rests and self._clock is None and not self._unread, self._unread, 0
+        if rests or unread or self.scheme == "https" or self.transport.is_closing():
+            if not rests:
+                self.rejected(limit)
             self.transport.abort()
             return
         self._turn_away(503, limit, "too much is sent here at once: try again in a moment")
+
+    @property
+    def _rests(self) -> bool:
+        """Whether it is between two requests."""
+        return self.cycle is not None and self.cycle.response_complete and not self.pipeline
 
     def _look_again(self) -> None:
         """A body goes on coming: look again when so much of it should be here."""
@@ -304,14 +330,65 @@ class LimitedHttp(HttpToolsProtocol):
         self.transport.close()
 
 
-class HandshakeLoop(uvloop.Loop):
-    """The event loop, which waits ten seconds for a handshake of TLS, not a minute."""
+class Door(asyncio.Protocol):
+    """A connection that agrees on TLS: it is counted, and ends for others, as all that keep the server waiting."""
 
-    async def create_server(self, *arguments: Any, **options: Any) -> Any:
+    held, known = 0, False
+
+    def __init__(self, inner: LimitedHttp, context: SSLContext) -> None:
+        self.peer, self.transport, self._inner, self._context = "?", asyncio.Transport(), inner, context
+        self._there = True
+        inner.door = self
+
+    @property
+    def place(self) -> str:
+        """The same: nobody has spoken for another yet."""
+        return self.peer
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """The handshake begins, of which only so many seconds are waited for the end."""
+        self.transport, self.peer = transport, place_of((transport.get_extra_info("peername") or "?")[0])
+        if reached := self._inner.every.admit(self):
+            self.end(reached)
+            self.leave()
+            return
+        self._inner.every.wait(self)
+        loop = asyncio.get_running_loop()
+        over = loop.create_future()
+        over.add_done_callback(self._over)
+        tls = SSLProtocol(
+            *(loop, self._inner, self._context, over),
+            server_side=True,
+            ssl_handshake_timeout=SHAKE,
+            ssl_shutdown_timeout=UNREAD,
+        )
+        transport.set_protocol(tls)
+        tls.connection_made(transport)
+
+    def _over(self, over: "asyncio.Future[None]") -> None:
+        over.cancelled() or over.exception()  # nobody else asks why
+        self.leave()
+
+    def end(self, limit: str) -> None:
+        """Others need the room."""
+        self._inner.rejected(limit)
+        self.transport.abort()
+
+    def leave(self) -> None:
+        """It is through, or closed."""
+        if self._there:
+            self._there = False
+            self._inner.every.gone(self)
+
+
+class HandshakeLoop(uvloop.Loop):
+    """The event loop, which counts connections of TLS from their first byte on."""
+
+    async def create_server(self, factory: Any, *arguments: Any, **options: Any) -> Any:  # type: ignore[override]
         """A server as ever."""
-        if options.get("ssl") is not None:
-            options.setdefault("ssl_handshake_timeout", SHAKE)
-        return await super().create_server(*arguments, **options)
+        context = options.pop("ssl", None)
+        made = factory if context is None else lambda: Door(factory(), context)
+        return await super().create_server(made, *arguments, **options)
 
 
 def limited(limits: HttpLimits, counts: ServerMetrics, proxies: Sequence[str] = ()) -> type[LimitedHttp]:

@@ -14,11 +14,14 @@ REMEMBERED = 65_536
 def place_of(host: str | None) -> str:
     """What counts as one address: an IPv4 address, or the /64 that an IPv6 host usually has to itself.
 
-    >>> place_of("2001:db8:1:2:3::4"), place_of("::ffff:192.0.2.1"), place_of(None)
-    ('2001:db8:1:2::', '192.0.2.1', '?')
+    >>> place_of("2001:db8:1:2:3::4"), place_of("::ffff:192.0.2.1"), place_of("192.0.2.1:65000"), place_of(None)
+    ('2001:db8:1:2::', '192.0.2.1', '192.0.2.1', '?')
     """
+    text = (host or "?").partition("%")[0]
+    if text.startswith("[") or text.count(":") == 1:  # some proxies name a port, too
+        text = text[1:].partition("]")[0] if text.startswith("[") else text.partition(":")[0]
     try:
-        address = ip_address((host or "?").partition("%")[0])
+        address = ip_address(text)
     except ValueError:
         return (host or "?")[:64]
     if isinstance(address, IPv6Address):

@@ -3,7 +3,7 @@
 import logging
 import resource
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -116,7 +116,7 @@ class ServedAddress:
             backlog=4096,
             server_header=False,
             proxy_headers=bool(self.trusted_proxies),
-            forwarded_allow_ips=list(self.trusted_proxies),
+            forwarded_allow_ips=_spellings(self.trusted_proxies),
             ssl_certfile=self.certificate,
             ssl_keyfile=self.key,
         )
@@ -139,6 +139,21 @@ def loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _spellings(proxies: Sequence[str]) -> list[str]:
+    """These networks by their first addresses, and as a server that listens to IPv6 sees those of IPv4.
+
+    >>> _spellings(["10.9.8.7/8"])
+    ['10.0.0.0/8', '::ffff:a00:0/104']
+    """
+    found = []
+    for network in (ip_network(proxy, strict=False) for proxy in proxies):
+        found.append(str(network))
+        if network.version == 4:
+            mapped = int(network.network_address) + (0xFFFF << 32)
+            found.append(str(ip_network((mapped, 96 + network.prefixlen))))
+    return found
 
 
 def _open_files() -> int:
