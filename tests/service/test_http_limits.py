@@ -49,7 +49,7 @@ async def application(scope, receive, send):
         await asyncio.to_thread(WORKING.done.wait)
     while (await receive()).get("more_body"):
         pass
-    content = bytes(8 << 20) if scope["path"] == "/large" else scope["client"][0].encode()
+    content = bytes(8 << 20) if scope["path"] == "/large" else (scope["client"] or "?")[0].encode()
     length = str(len(content)).encode()
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
     await send({"type": "http.response.body", "body": content})
