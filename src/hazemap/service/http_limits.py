@@ -356,12 +356,8 @@ class Door(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         over = loop.create_future()
         over.add_done_callback(self._over)
-        tls = SSLProtocol(
-            *(loop, self._inner, self._context, over),
-            server_side=True,
-            ssl_handshake_timeout=SHAKE,
-            ssl_shutdown_timeout=UNREAD,
-        )
+        patience = {"ssl_handshake_timeout": SHAKE, "ssl_shutdown_timeout": UNREAD}
+        tls = SSLProtocol(loop, self._inner, self._context, over, server_side=True, **patience)
         transport.set_protocol(tls)
         tls.connection_made(transport)
 
