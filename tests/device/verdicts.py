@@ -110,6 +110,9 @@ RULES: dict[str, tuple[str, ...]] = {
 }
 """The rules by which a message is refused, and the words by which both devices' sentences name each."""
 
+ISSUER = bytes(range(32))
+"""The public key of the coordinator that announces rounds."""
+
 TASKS = ReadTasks()
 
 
@@ -222,7 +225,7 @@ def _announcement(content: bytes, policy: Policy) -> dict[str, Any]:
     if reason := carried_refusal(policy, carried):
         raise Refused(reason)
     try:
-        tasks = round_tasks(carried)
+        tasks = round_tasks(carried, ISSUER)
     except HazemapError as error:
         raise Refused(str(error)) from None
     found = {

@@ -31,6 +31,8 @@ async function main(): Promise<void> {
   const rows = readRows(readFileSync(values.rows, "utf8"));
   const policy = values.policy ? readPolicy(readFileSync(values.policy, "utf8")) : DEFAULT_POLICY;
   const log = (line: string): void => console.error(line);
+  const lost = rows.filter(({ lon }) => Number.isNaN(lon)).length;
+  if (lost) log(`${lost} of ${rows.length} rows are no places on earth: they count as rows outside of every map`);
   const stop = new AbortController();
   for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => stop.abort());
   const file = DeviceFile.open(values.file ?? "device.json", systemRandom);

@@ -65,7 +65,7 @@ function spans(edges: readonly number[], { zone }: Clocks): TimeSlots {
 }
 
 /** Whether clocks can show a moment. */
-const known = (moment: number | null | undefined): moment is number => typeof moment === "number" && moment >= EARLIEST && moment <= LATEST;
+export const known = (moment: number | null | undefined): moment is number => typeof moment === "number" && moment >= EARLIEST && moment <= LATEST;
 
 const modulo = (number: number, by: number): number => ((number % by) + by) % by;
 

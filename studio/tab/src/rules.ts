@@ -3,7 +3,7 @@ import { DEFAULT_POLICY, type Policy, readPolicy } from "../../device/src/policy
 
 /** A rule that a person may change: its name, its words, and how it is written. */
 export interface Rule {
-  readonly name: "people" | "survivors" | "campaign" | "period" | "days" | "times" | "local" | "aggregators";
+  readonly name: "people" | "survivors" | "campaign" | "period" | "days" | "finest" | "times" | "local" | "aggregators";
   readonly label: string;
   readonly help: string;
 }
@@ -18,6 +18,7 @@ export const RULES: readonly Rule[] = [
   { name: "period", label: "ε that all may cost you together, at most",
     help: "What you pay is lost to others for as long as the next line says." },
   { name: "days", label: "… in so many days", help: "After them, what was paid is free again." },
+  { name: "finest", label: "Smallest cell to be counted in, in metres", help: "In finer cells a map shows where somebody stood." },
   { name: "times", label: "Whether maps may count by when you were where",
     help: "Write yes or no. Maps of every hour ask for it. What it costs is the same." },
   { name: "local", label: "ε₀ that one report to a recipe may tell by itself, at most",
@@ -41,6 +42,7 @@ export const written = (policy: Policy): Record<Rule["name"], string> => ({
   campaign: `${policy.campaign}`,
   period: `${policy.period}`,
   days: `${policy.days}`,
+  finest: `${policy.finest}`,
   times: policy.times ? "yes" : "no",
   local: `${policy.local}`,
   aggregators: policy.aggregators.join(" "),
@@ -49,11 +51,12 @@ export const written = (policy: Policy): Record<Rule["name"], string> => ({
 /** A policy as JSON from what was written into the fields; `InputError` where it is none. */
 export function policyText(fields: Readonly<Record<Rule["name"], string>>): string {
   const whole = (text: string): number | string => (/^[0-9]{1,9}$/.test(text.trim()) ? Number(text) : text);
-  const { people, survivors, campaign, period, days, times, local, aggregators } = fields;
+  const { people, survivors, campaign, period, days, finest, times, local, aggregators } = fields;
   const said = new Map([["yes", true], ["no", false]]).get(times.trim().toLowerCase());
   if (said === undefined) throw new InputError("whether maps may count by when you were where is yes or no");
   const text = JSON.stringify({
     people: whole(people), survivors: whole(survivors), days: whole(days), campaign: campaign.trim(), period: period.trim(), local: local.trim(), times: said,
+    finest: /^[0-9]{1,9}(\.[0-9]{1,9})?$/.test(finest.trim()) ? Number(finest) : finest,
     aggregators: aggregators.split(/\s+/).filter(Boolean),
   });
   readPolicy(text);
@@ -69,6 +72,7 @@ export function looser(policy: Policy): Rule[] {
     campaign: own.campaign.compare(usual.campaign) > 0,
     period: own.period.compare(usual.period) > 0,
     days: own.days < usual.days,
+    finest: own.finest < usual.finest,
     times: own.times && !usual.times,
     local: own.local.compare(usual.local) > 0,
     aggregators: own.aggregators.length > 0,

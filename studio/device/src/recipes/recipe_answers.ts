@@ -21,7 +21,7 @@ export function placesAsEvents(places: readonly Place[], given: number, policy: 
   const keep = policy.streams.find(({ name }) => name === PLACES)?.keep ?? 0;
   const dayOf = ({ time }: Place): number => Math.floor(1_000 * (time ?? 0) / DAY);
   const kept = ({ time }: Place): boolean => 1_000 * (time ?? Infinity) > now - keep * DAY;
-  const there = given + keep * DAY > now ? places.filter(kept).sort((one, other) => dayOf(one) - dayOf(other)) : [];
+  const there = given + keep * DAY > now ? places.filter(({ lon }) => !Number.isNaN(lon)).filter(kept).sort((one, other) => dayOf(one) - dayOf(other)) : [];
   return (stream, fields) => {
     if (stream !== PLACES) return [];
     return there.map(({ lon, lat, time }) => {

@@ -4,6 +4,7 @@ import { Agent } from "../agent.js";
 import { systemRandom } from "../bytes.js";
 import type { Device, DeviceAnswer } from "../device.js";
 import { createdRecord, DeviceStore } from "../device_store.js";
+import { Refused, Unreachable } from "../errors.js";
 import type { HttpReply, HttpTransport } from "../http_transport.js";
 
 const SESSION = "ab".repeat(32);
@@ -70,3 +71,57 @@ for (const [held, query] of [[true, 0], [true, 9_000], [false, 0]] as const) {
     }
   });
 }
+
+const said = (status: number, content = ""): HttpReply => ({ status, wait: null, kind: "", content: new TextEncoder().encode(content) });
+
+/** What a device logs of a server that answers so, question by question, and then has no work for it. */
+async function logged(store: DeviceStore, tasks: readonly (HttpReply | Error)[], challenge: () => HttpReply, answer: () => Promise<DeviceAnswer>): Promise<string[]> {
+  mock.timers.enable({ apis: ["setTimeout"] });
+  const [stop, log] = [new AbortController(), [] as string[]];
+  let asked = 0;
+  const http = {
+    async send(): Promise<HttpReply> {
+      const found = tasks[asked++] ?? said(204);
+      if (found instanceof Error) throw found;
+      return found;
+    },
+    post: async () => challenge(),
+  } as unknown as HttpTransport;
+  const device = { sweep: async () => undefined, logged: async () => null, ended: () => false, answer } as unknown as Device;
+  try {
+    const running = new Agent(device, store, http, "https://maps.example", "", Infinity, (line) => log.push(line)).run(stop.signal);
+    running.catch(() => undefined);
+    for (let turn = 0; turn < 2 * tasks.length + 2 && asked <= tasks.length; turn++) {
+      await settled();
+      mock.timers.tick(450_001);
+    }
+    stop.abort();
+    await running;
+    assert.ok(asked > tasks.length, log.join("\n"));
+    return log;
+  } finally {
+    mock.timers.reset();
+  }
+}
+
+test("a device that was enrolled asks again whatever its server answers, and whatever fails", async () => {
+  const store = new Memory();
+  Object.assign(store.record, { ticket: "ticket", pinned: "ab".repeat(32) });
+  const refusals = [404, 405, 421, 403, 500, 200, 200];
+  const enrolments = refusals.map(() => said(401));
+  const failures = [new RangeError("Invalid time value"), new TypeError("undefined is no function"), new Error("no space left on device"), new Refused("a server's lie")];
+  const work = failures.map(() => said(200, WORK));
+  const odd = [404, 403, 400, 418, 302].map((status) => said(status));
+  const garbage = ["", "[]", "\ufeff{}", "{\"session\":1}", "\ud800", "[".repeat(99)].map((text) => said(200, text));
+  const replies = [...refusals];
+  const log = await logged(store, [...enrolments, ...odd, ...garbage, ...work, new Unreachable("gone", 7), ...enrolments.slice(0, 1)], () => said(replies.shift() ?? 404, "{}"), async () => {
+    throw failures.shift() ?? new Error("?");
+  });
+  for (const words of [/no hazemap server/, /does not go by the name/, /HTTP 403/, /HTTP 418/, /Invalid time value/, /no space left/, /a server's lie/, /gone/]) {
+    assert.ok(log.some((line) => words.test(line)), `${words}: ${log.join("\n")}`);
+  }
+});
+
+test("a device that was never enrolled stops where its server does not take it, for its owner to see", async () => {
+  await assert.rejects(logged(new Memory(), [], () => said(404), async () => assert.fail()), /no hazemap server/);
+});

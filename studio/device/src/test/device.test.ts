@@ -143,7 +143,7 @@ test("what is written otherwise than agreed is refused", () => {
   const wrong = [{ session: "0" }, { stage: 7 }, { stage: "1" }, { task: 1 }, { message: "a" }, { message: "====" }, { until: "soon" }, { until: 5 }];
   for (const changed of wrong) assert.throws(() => readServerTask(bytes(changed)), CodecError, JSON.stringify(changed));
   assert.throws(() => readServerTask(Uint8Array.of(0xff)), CodecError);
-  for (const text of ["[1,]", "[1 2]", '{"a":1,}', '{"a" 1}', '{"a":1,"a":2}', "01", "1e9999", "NaN", '"\\x"', '"\\ud800"', "[[[1]]]", "\"\u0001\""]) {
+  for (const text of ["[1,]", "[1 2]", '{"a":1,}', '{"a" 1}', '{"a":1,"a":2}', "01", "1e9999", `${"9".repeat(4_301)}`, "NaN", '"\\x"', '"\\ud800"', "[[[1]]]", "\"\u0001\""]) {
     assert.throws(() => parseJson(text, ENVELOPE), CodecError, text);
   }
   assert.deepEqual(parseJson(' {"a": [1, -2.5e0, "\\u00e9\\n", true, null], "b": {}} ', { ...ENVELOPE, depth: 3 }), {
@@ -155,8 +155,12 @@ test("what is written otherwise than agreed is refused", () => {
 test("policies, rows and addresses are read, and others refused", () => {
   assert.equal(readPolicy('{"people": 40, "campaign": "1/3"}').campaign.toString(), "1/3");
   for (const text of ['{"person": 1}', '{"people": 0}', '{"modes": ["kind"]}', '{"times": 1}', '{"corrupt": "1"}', "[]"]) assert.throws(() => readPolicy(text), text);
+  assert.deepEqual([DEFAULT_POLICY.finest, readPolicy('{"finest": 0.5}').finest], [5, 0.5]);
+  for (const finest of ["-1", "1e400", '"5"', "null", "true"]) assert.throws(() => readPolicy(`{"finest": ${finest}}`), finest);
   assert.deepEqual(readRows('[{"lon": 13, "lat": 52.5, "time": 0.5}, {"lon": 13, "lat": 52.5, "time": null}]'), [{ lon: 13, lat: 52.5, time: 0.5 }, { lon: 13, lat: 52.5 }]);
-  for (const text of ["{}", "[1]", '[{"lon": 200, "lat": 0}]', '[{"lon": "1", "lat": 0}]', '[{"lon": 1, "lat": 0, "time": "now"}]']) assert.throws(() => readRows(text), text);
+  const nowhere = { lon: NaN, lat: NaN };
+  assert.deepEqual(readRows(`[{"lon": 200, "lat": 0}, {"lon": 13, "lat": -${"9".repeat(400)}, "time": 5}, {"lon": -180, "lat": 90, "time": 1e300}]`), [nowhere, { ...nowhere, time: 5 }, { lon: -180, lat: 90 }]);
+  for (const text of ["{}", "[1]", '[{"lat": 0}]', '[{"lon": "1", "lat": 0}]', '[{"lon": 1, "lat": 0, "time": "now"}]']) assert.throws(() => readRows(text), text);
   assert.equal(originOf("HTTPS://Maps.Example:443/under/a/path"), "https://maps.example");
   assert.equal(checkedAddress("http://127.0.0.1:8470/"), "http://127.0.0.1:8470");
   for (const address of ["http://maps.example", "maps.example", "https://a b", "ftp://x"]) assert.throws(() => checkedAddress(address), InputError);

@@ -42,6 +42,7 @@ export type Verdict =
 
 const ZEROS = { roster: new Uint8Array(32), nonce: new Uint8Array(32), graph: new Uint8Array(32) };
 const SAMPLING = new Uint8Array(32);
+const ISSUER = Uint8Array.from({ length: 32 }, (_, at) => at);
 const NOW = Date.parse("2026-05-01T12:00:00Z");
 
 const latin = (content: Bytes): string => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(content);
@@ -128,7 +129,7 @@ export class Judge {
   private async announcement(written: string, policy: Policy): Promise<unknown> {
     const round = await readCarriedRound(written);
     checkCarried(policy, round);
-    const { id, configuration } = await dapTask(round);
+    const { id, configuration } = await dapTask(round, ISSUER);
     return { digest: hex(round.digest), task: hex(id), configuration: hex(configuration), ...(await this.sums(round.task)) };
   }
 }

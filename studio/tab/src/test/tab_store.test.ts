@@ -84,9 +84,9 @@ test("rules are read as they were written, nonsense is refused, and what is loos
   const fields = written(DEFAULT_POLICY);
   assert.deepEqual(readPolicy(policyText(fields)), DEFAULT_POLICY);
   assert.deepEqual(looser(DEFAULT_POLICY), []);
-  const wider = readPolicy(policyText({ ...fields, people: " 40 ", period: "5/2", days: "10" }));
-  assert.deepEqual(looser(wider).map(({ name }) => name), ["people", "period", "days"]);
-  for (const wrong of [{ people: "many" }, { people: "0" }, { campaign: "" }, { campaign: "-1" }, { days: "1.5" }, { times: "maybe" }, { period: "∞" }, { survivors: "" }]) {
+  const wider = readPolicy(policyText({ ...fields, people: " 40 ", period: "5/2", days: "10", finest: "0.5" }));
+  assert.deepEqual(looser(wider).map(({ name }) => name), ["people", "period", "days", "finest"]);
+  for (const wrong of [{ people: "many" }, { people: "0" }, { campaign: "" }, { campaign: "-1" }, { days: "1.5" }, { finest: "-1" }, { finest: "small" }, { times: "maybe" }, { period: "∞" }, { survivors: "" }]) {
     const said = (error: unknown): boolean => error instanceof InputError || error instanceof CodecError;
     assert.throws(() => policyText({ ...fields, ...wrong }), said, JSON.stringify(wrong));
   }
