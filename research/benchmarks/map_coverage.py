@@ -1,6 +1,6 @@
 """Do 95 % intervals of cells, slots, shares and totals hold in maps by the default methods?
 
-    python -m research.benchmarks.map_coverage [--releases 400]
+    python -m research.benchmarks.map_coverage [--releases 400] [--only "map with slots, ε = 1"]
 
 A made-up town: 3,000 people in five crowds and nowhere else, one row each, at an hour of the day; 3 in 10 carry a mark,
 twice as many in the west as in the east. Every release is `hazemap.release` from the table to the columns, with the
@@ -100,11 +100,14 @@ def main() -> None:
     warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--releases", type=int, default=400)
+    parser.add_argument("--only", help="one setting, by its name; the others stay as they were measured")
     asked = parser.parse_args()
     table, paths, slot, mark = town()
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for kind, more in KINDS.items():
         for epsilon in ("0.3", "1"):
+            if asked.only not in (None, f"{kind}, ε = {epsilon}"):
+                continue
             book = hazemap.Ledger(Path(tempfile.mkdtemp()) / "ledger.sqlite")
             found: dict[str, list[tuple[int, int]]] = {}
             truth: dict[str, Counter[str]] = {}

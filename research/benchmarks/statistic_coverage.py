@@ -1,6 +1,6 @@
 """Do 95 % intervals of statistics hold, on values with atoms, gaps, skew and ties?
 
-    python -m research.benchmarks.statistic_coverage [--releases 1000] [--whole 20] [--save before]
+    python -m research.benchmarks.statistic_coverage [--releases 1000] [--whole 20] [--save before] [--only "two atoms"]
 
 A release tells 16 squares × 4 slots = 64 places: 14 are empty, the others have 30 to 8,000 people, each with one to
 three records. Values lie between 0 and 100. A setting is a law of values, ε, and the model. The exact counters are
@@ -409,10 +409,14 @@ def main() -> None:
     parser.add_argument("--releases", type=int, default=1000)
     parser.add_argument("--whole", type=int, default=0)
     parser.add_argument("--save", choices=("now", "before"), default="now")
+    parser.add_argument("--only", default="", help="settings whose names contain this; others stay as measured")
     asked = parser.parse_args()
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for law, epsilon, model in settings():
-        some, name = crowd(law), f"{law}, ε = {epsilon}, {model}"
+        name = f"{law}, ε = {epsilon}, {model}"
+        if asked.only not in name:
+            continue
+        some = crowd(law)
         way = full if model == "full" else values_only
         each = results.setdefault(name, {})
         if asked.releases:
