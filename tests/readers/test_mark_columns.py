@@ -97,7 +97,7 @@ def test_a_number_is_wanted_of_numbers(value):
         (("status=1", "status=1.0"), "two of the marks of the column 'status' are one value"),
         (("status=0", "status=-0"), "two of the marks of the column 'status' are one value"),
         (("ill=true", "ill=yes"), "two of the marks of the column 'ill' are one value"),
-        (("status=9007199254740993",), "not told apart"),
+        (("status=9007199254740993",), "cannot be distinguished"),
         (("day",), r"yes or no, or 1 or 0; the column 'day' is DATE: name one of its values, day=VALUE"),
     ],
 )

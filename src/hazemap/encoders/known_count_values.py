@@ -67,7 +67,7 @@ class KnownCountValues(EqualByFields):
         if not 1 <= self.most <= cap or not self.most <= self.squares <= self.most * self.bounding.records:
             raise InputError("what somebody weighs in all places is at least 1 and at most places times records")
         if self.weight.min() < 0 or not self.weight.any():
-            raise InputError("somebody must count in at least one place")
+            raise InputError("places per person must be at least 1")
 
     @property
     def known_encoding(self) -> KnownCountEncoding:

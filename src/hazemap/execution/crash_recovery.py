@@ -66,7 +66,7 @@ class Recoverable:
 
     @property
     def state(self) -> str:
-        """What can be done, in a few words."""
+        """The next step, in a few words."""
         if self.fault:
             return self.fault
         if self.running:
@@ -271,13 +271,13 @@ def _go_on(
 
 
 def _see_the_same(source: str, known: str, cut: str) -> None:
-    """`FileError`, with what to do, where nobody sees that a table is the one that was paid for."""
+    """`FileError`, with what to do, if a table cannot be verified as the one that was paid for."""
     vouch = "if its rows are the same, say so (--same-table, same_table=True)"
     if is_named(source):
         where = "in Spark" if is_spark(source) else "in a database"
         raise FileError(
-            f"{cut}. {source} is {where}, where nobody can see whether it was changed since, so it is not read again "
-            f"unasked: {vouch}"
+            f"{cut}. {source} is {where}, where hazemap cannot tell whether it was changed since, so it is not "
+            f"read again unasked: {vouch}"
         )
     try:
         if fingerprint(source, strict=is_remote(source)) == known:

@@ -41,7 +41,7 @@ ROOM = 1 << 16
 """Bytes that are taken for the words around an answer."""
 
 UNKNOWN = 5 << 20
-"""For so many numbers room is taken where nobody knows how many there will be: for some 60 MB."""
+"""Room is taken for this many numbers if their number is unknown: some 60 MB."""
 
 _SUM = 16  # hexadecimal digits of a line's checksum
 
@@ -99,7 +99,7 @@ class Journal:
         try:
             file = _opened(path)
         except PermissionError as error:
-            raise FileError(f"the journal {path} belongs to somebody else: whoever ran it recovers it") from error
+            raise FileError(f"the journal {path} belongs to another user: recover it as that user") from error
         try:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -115,7 +115,7 @@ class Journal:
 
     @classmethod
     def seen(cls, path: Path) -> "Journal":
-        """What a journal says at this instant, whoever is writing it: for lists."""
+        """Read a journal at this instant, even while another process writes it: for lists."""
         return cls._recalled(path, path.read_bytes())
 
     @classmethod
@@ -159,7 +159,7 @@ class Journal:
 
     @property
     def answered(self) -> int:
-        """How many answers are kept."""
+        """The number of stored answers."""
         return sum(each.answer is not None for each in self.stored)
 
     def paid(self, charge: Charge) -> None:
@@ -271,7 +271,7 @@ class RunningJournal(FileError):
 
 
 def discard(part: Path) -> None:
-    """Remove a journal that was never whole, unless somebody is writing it at this instant."""
+    """Remove a journal that was never whole, unless a process is writing it at this instant."""
     with suppress(FileNotFoundError, BlockingIOError), _opened(part) as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         part.unlink()
@@ -288,7 +288,7 @@ def check(stored: Stored, question: Question) -> Answer | None:
 
 
 def _opened(path: Path, flags: int = 0) -> FileIO:
-    """A file that closes itself, and ends its lock, when nobody holds it: wherever its opening is interrupted."""
+    """A file that closes itself, and ends its lock, when no reference is left, even if its opening is interrupted."""
     return FileIO(path, "r+", opener=lambda name, given: os.open(name, given | flags, 0o600))
 
 

@@ -27,10 +27,10 @@ class BeingWritten(FileError):
 
 @contextmanager
 def only_writer(path: Path) -> Iterator[None]:
-    """Have `path` to write alone; `FileError` at once where another run is about to write it.
+    """Lock `path` for writing; `FileError` at once if another run is about to write it.
 
     A lock of the system on a hidden file beside `path`: it ends with the process that holds it, so a process that was
-    killed leaves nothing that anybody would have to wait for.
+    killed leaves no lock behind.
     """
     goal = Path(os.path.realpath(path))
     lock = goal.with_name(f".{goal.name}.lock")
@@ -47,7 +47,7 @@ def only_writer(path: Path) -> Iterator[None]:
 
 
 def _opened(goal: Path, lock: Path) -> FileIO:
-    """A file that closes itself, and ends its lock, when nobody holds it: wherever its opening is interrupted."""
+    """A file that closes itself, and ends its lock, when no reference is left, even if its opening is interrupted."""
     try:
         return FileIO(lock, "r+", opener=lambda name, flags: os.open(name, flags | os.O_CREAT, 0o666))
     except OSError as error:

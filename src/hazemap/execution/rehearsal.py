@@ -23,7 +23,7 @@ from hazemap.trust.curator import Curator
 
 
 def rehearsed(algorithm: Algorithm[Any], trust: Curator, budget: Budget) -> Iterator[Question]:
-    """The questions of a run over nobody; an error says in words what is wrong with what was asked for.
+    """Rehearse a run over nobody; an error says in words what is wrong with the order.
 
     It ends with a question that has the whole budget, or else with the method, whose estimates are tried, too.
     """
@@ -44,7 +44,7 @@ class _Rehearsal(Session[Any]):
 
 
 def of_nobody(question: Question, price: Budget) -> Answer:
-    """What a curator answers where nobody is and no noise falls: zeros, the first candidates, a tree that is not cut.
+    """A curator's answer over nobody and without noise: zeros, the first candidates, an uncut tree.
 
     >>> from hazemap.encoders import Counts
     >>> from hazemap.cells import Leaves

@@ -84,7 +84,7 @@ class Publication:
     randomness: Randomness = Randomness.SYSTEM
 
     def statement(self, done: Result[Any] | None = None, paid: PrivacyAmount | None = None) -> Statement:
-        """What is promised; without a result, all of it that is known before anything was asked or `paid` in all."""
+        """The privacy statement; without a result, all of it that is known before the first question and payment."""
         spec, circumstances = self.spec, StatementFacts(self.unit, self.randomness)
         if isinstance(spec, ReleaseSpec):
             stated = spec.statement(self.dataset, circumstances)
@@ -95,18 +95,20 @@ class Publication:
         return replace(stated, created=self.created, version=self.version, paid=paid)
 
     def looked(self, paid: PrivacyAmount | None) -> Statement:
-        """What is promised where a run ended after its look: its answers are all that was learned, at its own price."""
+        """The privacy statement of a run that ended after its look: its answers are all that was learned, at its own
+        price.
+        """
         return replace(self.statement(None, paid), budget=self.spec.budget.part(LOOK))
 
     def made(self, done: Result[Any], paid: PrivacyAmount | None) -> Release | Statistics:
-        """What is published; `paid` is what the data set's people have paid in all, with this."""
+        """The release; `paid` is what the data set's people have paid in all, including it."""
         spec, stated = self.spec, self.statement(done, paid)
         if isinstance(spec, ReleaseSpec):
             return released(done.value, stated, self.algorithm, done.transcript)
         return Statistics(done.value, spec.value, spec.quantiles, stated, self.algorithm, done.transcript)
 
     def refuse_what_cannot_be_read_back(self, *questions: object) -> None:
-        """Raise `InputError` for a part that a file could hold but nobody could open: before anything is paid."""
+        """Raise `InputError` for a part that a file could hold but not be opened with, before anything is paid."""
         names = {written_name(each) for each in (*codec.CLOSED_LIST, *READABLE)}
         for thing in (self.algorithm, *questions):
             try:
@@ -127,7 +129,7 @@ class Publication:
             raise InputError("the statement of this release could not be read back, so nothing was paid")
 
     def to_json(self) -> dict[str, Any]:
-        """What a journal keeps of it."""
+        """The form in which a journal keeps it."""
         kind = "map" if isinstance(self.spec, ReleaseSpec) else "statistics"
         return {
             "kind": kind,
@@ -155,7 +157,7 @@ class Publication:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Publication":
-        """What `to_json` wrote."""
+        """The inverse of `to_json`."""
         algorithm = codec.from_json(data["algorithm"], READABLE, plug_ins=plug_in_type)
         known = None if isinstance(algorithm, PublicLocationStatistics | PublishedStatistics) else algorithm
         spec = KINDS[data["kind"]].from_json(data["spec"], known)

@@ -1,8 +1,8 @@
 """One run, in the order that makes its promises true (docs/concepts/design.md, "A run, step by step").
 
 The output is locked; the table is opened and its rows are read inside the trust model; the run is rehearsed, and what
-could not be read back is refused; the journal is begun; the price is charged; every answer is in the journal before
-anybody sees it; the file appears whole; the ledger notes it; the journal is removed.
+could not be read back is refused; the journal is begun; the price is charged; every answer is in the journal before it
+is used; the file appears whole; the ledger notes it; the journal is removed.
 """
 
 import hashlib
@@ -52,10 +52,10 @@ from hazemap.temporal.time_slots import moment
 from hazemap.trust.curator import Curator
 
 METRES = "for metres or pixels say --crs EPSG:… and --box, or --plane W,H (crs=…, plane=… in Python)"
-"""What to do with coordinates of a map that are no degrees."""
+"""How to treat coordinates of a map that are not degrees."""
 
 Progress = Callable[[str, float | None], None]
-"""Is told what is being done now, and which part of it is done, 0 to 1, where that is known."""
+"""Called with the present step and the completed part of it, 0 to 1, if known."""
 
 
 def execute(
@@ -69,10 +69,10 @@ def execute(
     cap: FirstCap | None = None,
     go_on: bool = False,
 ) -> Release | Statistics:
-    """Make what a specification asks for, and put it where it says; `occasion` is the period of a schedule.
+    """Run a specification and write its output; `occasion` is the period of a schedule.
 
     A data set that has no cap gets this one with the charge. A method that begins with a look pays that apart, and may
-    end in `Stopped`, unless it is told to `go_on`.
+    end in `Stopped`, unless `go_on` is true.
     """
     say: Progress = progress or (lambda _what, _part: None)
     if isinstance(ledger, str | Path):
@@ -126,7 +126,7 @@ def execute(
 
 
 def _warn_of_money(dataset: str, foreseen: Foreseen) -> None:
-    """Say, before anything is paid, which cap a data set gets unasked, and when it will have paid much in all."""
+    """Warn, before anything is paid, about the cap that a data set gets by default, and about a large total."""
     unasked = foreseen.cap is not None and not foreseen.cap.said
     for words in (foreseen.cap.words(dataset) if foreseen.cap and unasked else None, much(foreseen.total)):
         if words:
@@ -136,7 +136,7 @@ def _warn_of_money(dataset: str, foreseen: Foreseen) -> None:
 def asked_of(
     spec: ReleaseSpec | StatisticsSpec, only: PublicLocationSpec | None, table: EngineTable, stream: Stream
 ) -> tuple[Any, Curator]:
-    """Who asks and who answers; under values-only, both follow from the whereabouts in the table."""
+    """The algorithm and the trust model; under values-only, both follow from the whereabouts in the table."""
     if only is None:
         return spec.algorithm, Curator(table, stream)
     asked, counting = only.kept(table)
@@ -256,7 +256,7 @@ def finish(
 
 
 def folder_of(ledger: Ledger) -> Path:
-    """Where the journals of a ledger's runs are, on this machine."""
+    """The folder of the journals of a ledger's runs, on this machine."""
     return ledger.store.runs
 
 
@@ -266,7 +266,7 @@ def _what(spec: ReleaseSpec | StatisticsSpec, goal: Path | None) -> str:
 
 
 def _whose(table: EngineTable, spec: ReleaseSpec | StatisticsSpec, model: Model) -> Unit:
-    """Whose privacy a run on a table costs; the table's own error where people are needed and no ids are there."""
+    """The privacy unit of a run on a table; the table's own error if people are needed and ids are missing."""
     rule = spec.bounding if isinstance(spec, ReleaseSpec) else spec.inner.bounding
     return ROW if isinstance(rule, RowIsPerson) else Unit.of(table.need_id_column(), model)
 
@@ -351,8 +351,9 @@ def opened(
     zone = spec.time_zone or "UTC"
     if new and zone not in _UTC and table.zoneless is not None:  # by its type alone; rows are not looked at
         warnings.warn(
-            f"times in the column {table.zoneless!r} that do not say their offset are read as UTC, and told by clocks "
-            f"of {zone}: if they are local times already, say --time-zone UTC (time_zone='UTC' in Python)",
+            f"times in the column {table.zoneless!r} that do not say their offset are read as UTC, and converted "
+            f"to clocks of {zone}: if they are local times already, set --time-zone UTC (time_zone='UTC' in "
+            f"Python)",
             HazemapWarning,
             stacklevel=5,
         )
@@ -362,8 +363,8 @@ def opened(
 def fingerprint(source: str | None, strict: bool = False) -> str | None:
     """The names, sizes and times of change of the files of a source, as a digest; None for a table in memory.
 
-    Of files that lie elsewhere it is what the store or the server says of them. A table in a database or in Spark never
-    has the same twice: nobody can see that it did not change. `FileError` where nothing is found, if `strict`.
+    For remote files it is what the store or the server says of them. A table in a database or in Spark never has the
+    same twice, since hazemap cannot see that it did not change. `FileError` where nothing is found, if `strict`.
     """
     if source is None:
         return None

@@ -48,7 +48,7 @@ paid for its look alone; `failed` has an error."""
 
 @dataclass(frozen=True)
 class PeriodState:
-    """How a period stands; `prior` is the file whose cells it began with."""
+    """The state of a period; `prior` is the file whose cells it began with."""
 
     period: Period
     state: State
@@ -111,7 +111,7 @@ class ScheduleStatus:
 def schedule_status(
     spec: ScheduleSpec, *, ledger: Ledger | None = None, now: datetime | str | None = None
 ) -> ScheduleStatus:
-    """How every period stands; reads the ledger and no table, and changes nothing."""
+    """The states of all periods; reads the ledger and no table, and changes nothing."""
     book = ledger or Ledger.default()
     return _summary(spec, book, tuple(_standing(spec, book, _instant(spec, now))))
 
@@ -220,7 +220,7 @@ def _summary(spec: ScheduleSpec, book: Ledger, found: tuple[PeriodState, ...]) -
 
 
 def _instant(spec: ScheduleSpec, now: datetime | str | None) -> datetime:
-    """By when periods have to be over: so long ago as their rows need to be complete."""
+    """The time by which periods must have ended, so that their rows are complete."""
     clock = datetime.now(UTC)
     at = moment(spec.calendar.zone, now) if isinstance(now, str) else now or clock
     if at.tzinfo is None:

@@ -1,4 +1,4 @@
-"""What a ledger says of a data set, signed: an auditor can keep it, check it, and compare it with a later one."""
+"""Signed pages of a ledger: an auditor can keep one, check it, and compare it with a later one."""
 
 import hashlib
 import json
@@ -43,13 +43,13 @@ class SignedLedgerPage:
 
     @classmethod
     def of(cls, ledger: Ledger, dataset: str, identity: Identity) -> "SignedLedgerPage":
-        """What the ledger says of a data set now, signed."""
+        """Sign the present page of a data set."""
         page = extract(ledger, dataset)
         return cls(page, identity.public, identity.sign(_message(page)))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "SignedLedgerPage":
-        """What `to_json` wrote; `InputError` for anything else. The signature is yet to be verified."""
+        """The inverse of `to_json`; `InputError` for anything else. The signature is yet to be verified."""
         try:
             found = parsed(text, LIMITS)
             if not isinstance(found, dict) or set(found) != {"key", "page", "signature"}:
@@ -86,6 +86,6 @@ class SignedLedgerPage:
 
 
 def _message(page: Mapping[str, Any]) -> bytes:
-    """What is signed: a digest of the page's JSON with sorted names, ASCII alone and no spaces."""
+    """The signed bytes: a digest of the page's JSON with sorted names, in ASCII and without spaces."""
     text = json.dumps(page, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return ledger_page_statement(hashlib.sha256(text.encode()).digest())

@@ -1,1 +1,1 @@
-"""What to expect of a release, tried on a synthetic city; no data is touched."""
+"""Plans of releases, tried on a synthetic city; no data is touched."""

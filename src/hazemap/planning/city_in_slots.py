@@ -45,7 +45,7 @@ class CityInSlots:
 
     @classmethod
     def of(cls, city: SyntheticTable, slots: Slots, people: int) -> "CityInSlots":
-        """About so many people; the same ones every time. `InputError` for more slots than a plan is tried for."""
+        """A city of about this many people, the same every time. `InputError` for more slots than a plan can try."""
         if len(slots.names) > MOST_SLOTS:
             raise InputError(f"a plan is tried for at most {MOST_SLOTS} slots; found {len(slots.names):,}")
         density = np.zeros((len(slots.names), len(city.base)))

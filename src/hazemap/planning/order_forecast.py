@@ -1,4 +1,4 @@
-"""What an order can tell at best, from public facts alone: said before it is paid, and refused where it is nothing."""
+"""Forecasts of orders from public facts alone: shown before payment, and refused if all answers would be noise."""
 
 from dataclasses import dataclass
 
@@ -31,7 +31,7 @@ class OrderForecast:
 
     @classmethod
     def of(cls, spec: ReleaseSpec | StatisticsSpec, people: int | None) -> "OrderForecast | None":
-        """Of a specification, for so many people as its steward declares, if they do; None where numbers are exact."""
+        """The forecast of a specification for the declared number of people, if any; None if numbers are exact."""
         if people is not None and people < 1:
             raise InputError(f"a declared number of people is 1 or more; found {people}")
         if isinstance(spec, ReleaseSpec):

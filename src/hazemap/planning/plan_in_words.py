@@ -9,7 +9,7 @@ from hazemap.privacy.estimand import Estimand, estimand
 
 
 def heading(made: Plan) -> str:
-    """What the plan is for."""
+    """The question of the plan."""
     return made.heading
 
 
@@ -30,7 +30,7 @@ def facts(made: Plan, method: str) -> dict[str, Any]:
 
 
 def advice(made: Plan, method: str | None = None) -> list[str]:
-    """What the numbers come to, in sentences."""
+    """The plan in sentences."""
     level, counted = made.flat, Estimand.of(made.bounding).noun
     number = f"{level.level}" if level.name.startswith("level") else level.name.split()[1]
     return [

@@ -1,7 +1,7 @@
-"""What to expect of a map before any data is touched: the error of cells of each size.
+"""Plans of maps before any data is touched: the error of cells of each size.
 
-The error bars are exact, since noise is public. How people are spread is not known beforehand, so what hangs
-on that is tried on a city that does not exist (`synthetic_city.py`), with so many people and real prices; it is an
+The error bars are exact, since noise is public. How people are spread is unknown beforehand, so everything that depends
+on it is tried on a city that does not exist (`synthetic_city.py`), with so many people and real prices; it is an
 expectation for a typical city, and says so.
 """
 
@@ -69,8 +69,8 @@ class PlannedLevel:
 
 @dataclass(frozen=True)
 class Expected:
-    """What a method made of the made-up city: its cells, the size of the finest and of the one that a
-    typical person is in, the part of all people it puts in a wrong place, and the standard error of the total.
+    """A method's result on the made-up city: its cells, the size of the finest and of a typical person's cell, the part
+    of all people it puts in a wrong place, and the standard error of the total.
     """
 
     cells: int
@@ -82,7 +82,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class ExpectedSlots:
-    """What maps of slots would be like in the made-up city, in all `number` slots.
+    """Expected maps of slots in the made-up city, for all `number` slots.
 
     * `expected`: of the map of all slots together, whose detail every slot shows.
     * `cells`: how many are counted in each slot, and `typical`, the size of the one that a typical person is in.
@@ -102,7 +102,7 @@ class ExpectedSlots:
 
 @dataclass(frozen=True)
 class Plan(ShownAsTable):
-    """What can be expected for a box, a budget, a bounding rule and a number of people.
+    """Expectations for a box, a budget, a bounding rule and a number of people.
 
     `uniform` is the level that the uniform grid would choose, of those that were tried. `method` is what to expect of
     the method that was asked for by name, if one was, and `slots` of maps with time.
@@ -129,7 +129,7 @@ class Plan(ShownAsTable):
 
     @property
     def heading(self) -> str:
-        """What the plan is for."""
+        """The question of the plan."""
         return (
             f"{self.people:,} people in {self.box}, {self.budget}, {self.bounding}: "
             "expectations for a typical city (made up; no data was touched)"
@@ -153,7 +153,7 @@ class Plan(ShownAsTable):
 
 @takes(ReleaseOptions)
 def plan(box: Box | str | None = None, /, *, people: int, **asked: Unpack[ReleaseOptions]) -> Plan:
-    """What to expect of a release with these options, without any data; all of it is public, and the same every time.
+    """Plan a release with these options without any data; the plan is public, and the same every time.
 
     With a rule that lets a person give several rows or cells, everybody is taken to give all of them.
     """
@@ -161,7 +161,7 @@ def plan(box: Box | str | None = None, /, *, people: int, **asked: Unpack[Releas
 
 
 def planned(spec: ReleaseSpec, people: int) -> Plan:
-    """What to expect of the map that a specification asks for; its table does not matter.
+    """Plan the map of a specification; its table does not matter.
 
     A method other than auto is tried too, if it asks for nothing but sums over people.
     """
@@ -179,7 +179,7 @@ def planned(spec: ReleaseSpec, people: int) -> Plan:
 
 
 def _in_slots(trial: SyntheticTable, spec: ReleaseSpec, rule: Bounding, people: int) -> ExpectedSlots:
-    """What maps of every slot make of the made-up city."""
+    """The result of maps with slots on the made-up city."""
     city = CityInSlots.of(trial, spec.timeslots, people)
     method = cast(AdaptiveSlots, in_slots(cast(MethodOfBox, Adaptive(trial.tree, rule)), spec.timeslots))
     made = run(method, Curator(city, Stream.fixed(b"the noise of slots")), spec.budget, Unrecorded()).value
@@ -219,7 +219,7 @@ def refuse_shares_in_slots(spec: ReleaseSpec) -> None:
 
 @lru_cache(maxsize=1)
 def _table(cells: QuadtreeCells | HexagonCells, box: Box, people: int) -> SyntheticTable:
-    """The last one is kept: whoever tries prices one after another means the same city."""
+    """The last one is kept, since several prices are often tried on one city."""
     return SyntheticTable.of(domain(cells, box), box, people)
 
 
@@ -234,12 +234,12 @@ def method_for_trial(spec: ReleaseSpec, trial: SyntheticTable, rule: Bounding) -
 
 
 def _expected(trial: SyntheticTable, method: MethodOfBox, trust: Curator, budget: Budget) -> Expected:
-    """What a method makes of the made-up city."""
+    """The result of a method on the made-up city."""
     return _of_map(trial, run(method, trust, budget, Unrecorded()).value)
 
 
 def _of_map(trial: SyntheticTable, made: CellMap) -> Expected:
-    """What a map says of the made-up city."""
+    """Compare a map with the made-up city."""
     at, sides = made.cells.locate(trial.base_in(made.cells.tree)), np.sqrt(made.cells.areas)
     return Expected(
         made.cells.size,

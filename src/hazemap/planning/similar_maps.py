@@ -36,7 +36,7 @@ DEPTH, TIMES = 8, 3
 MOST_PEOPLE = 200_000
 """More take too long to try."""
 AREAS, NUMBERS = 8.0, 30.0
-"""A similar map is at most so many times larger or smaller, and counts at most so many times more or fewer."""
+"""Limits of similarity: the ratio of two maps' sizes, and of their counts."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class TriedConstant:
 
 
 def tried_constants(spec: ReleaseSpec, people: int, files: Sequence[Path]) -> tuple[TriedConstant, ...]:
-    """What each c₀ makes of people who are drawn from these maps; the same every time.
+    """Try each c₀ on people drawn from these maps; the same every time.
 
     `InputError` for a method that has no c₀, for a map that is not similar, and for one that is no release.
     """
@@ -96,7 +96,7 @@ def _similar(file: Path, spec: ReleaseSpec, people: int) -> Release:
 
 
 def _drawn(release: Release, people: int) -> tuple[Quadtree, MemoryTable, Floats]:
-    """So many people of a map in plots of 1/256 of its side, the same ones every time; and how many each plot has."""
+    """Draw people from a map in plots of 1/256 of its side, the same every time; and the number in each plot."""
     west, south, east, north = release.ground.extent
     tree = Quadtree.around(Box(west, max(south, -85.0), east, min(north, 85.0)), DEPTH)
     plots = np.sort(tree.grid(DEPTH).ravel())

@@ -1,4 +1,4 @@
-"""What a map would look like: the method that is asked for, tried on the made-up city, beside the truth of it.
+"""Pictures of plans: the requested method, tried on the made-up city, beside the truth.
 
 No table is opened: the picture is of a city that does not exist, with as many people and at the real price.
 """
@@ -48,7 +48,7 @@ class SimulatedMap:
 
 
 def simulated(spec: ReleaseSpec, people: int) -> SimulatedMap:
-    """The map that a specification asks for, of the made-up city with so many people; the same every time.
+    """Simulate the map of a specification on the made-up city with this many people; the same every time.
 
     Errors are those of `hazemap.planning.release_plan.planned`.
     """

@@ -1,4 +1,4 @@
-"""What to expect of statistics of a value before anything is read or paid: exact, from public numbers alone.
+"""Plans of statistics before anything is read or paid: exact, from public numbers alone.
 
 How much noise there is, is public; so is how many people a place needs, and how wide an interval is with so many of
 them. Only how many people are where is not known beforehand: a steward who knows about it reads it off.
@@ -25,15 +25,15 @@ from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.values.cell_slot_counters import CellTimeSlots
 
 PEOPLE = (100, 300, 1_000, 3_000, 10_000)
-"""With so many people in a place a plan says how wide an interval is."""
+"""Numbers of people in a place for which a plan gives the width of an interval."""
 
 UNKNOWN = 100_000
-"""For so many places a plan is made where the box is yet to be found."""
+"""Number of places of a plan if the box is yet to be found."""
 
 
 @dataclass(frozen=True)
 class Reach:
-    """What can be told with a cap on places a person.
+    """The reach of statistics with a cap on places per person.
 
     `stddev` is the standard error of each counter, in people; a place needs `threshold` people to be told of;
     `widths[i]` is half the 95 % interval of a mean with `PEOPLE[i]` there (None where it would not be told), in
@@ -51,7 +51,7 @@ class Reach:
 
 @dataclass(frozen=True)
 class StatsPlan:
-    """What an order would give; `reaches` are those of half the cap on places a person, of the cap, and of twice it.
+    """The plan of an order; `reaches` are for half the cap on places per person, the cap, and twice the cap.
 
     `cells` and `places` are None where the box is yet to be found; with a selection they are what it selects from.
     `share` is the least part of the budget that is left for the values. `bounds` are None where they are to be found.
@@ -78,7 +78,7 @@ class StatsPlan:
 
 @takes(StatisticsOptions)
 def plan_stats(**asked: Unpack[StatisticsOptions]) -> StatsPlan:
-    """What `stats` with these options would tell. Nothing is read, and nothing is paid.
+    """Plan `stats` with these options. Nothing is read, and nothing is paid.
 
     >>> made = plan_stats(low=0, high=65, epsilon=1, box="13.2,52.4,13.6,52.6", slots="hour-of-day")
     >>> made.places, round(made.asked.threshold), [reach.max_cells_per_person for reach in made.reaches]
@@ -88,7 +88,7 @@ def plan_stats(**asked: Unpack[StatisticsOptions]) -> StatsPlan:
 
 
 def planned(spec: StatisticsSpec) -> StatsPlan:
-    """What the statistics of a specification would tell. Nothing is read, and nothing is paid."""
+    """Plan the statistics of a specification. Nothing is read, and nothing is paid."""
     money, select = spec.budget, spec.select
     method = spec.inner.method if isinstance(spec.inner, TwoStageStatistics) else spec.inner
     number = None if isinstance(spec.algorithm, PrivateBoxStatistics) else number_of_cells(method, selected=select)

@@ -45,7 +45,7 @@ def normal(stream: Stream, size: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Quarter:
-    """Where people may be found for one reason: a density over the plots, float64[side, side], of sum 1."""
+    """A density over the plots for one activity, float64[side, side], of sum 1."""
 
     density: Floats
 
@@ -61,7 +61,7 @@ class Quarter:
         return (column + uniform(stream, size)) / side, (row + uniform(stream, size)) / side
 
     def counts(self, stream: Stream, people: int) -> NDArray[np.int64]:
-        """About how many of so many people are on each plot: independent Poisson numbers, int64[side, side]."""
+        """Draw the number of people on each plot: independent Poisson numbers, int64[side, side]."""
         wanted = people * self.density.ravel()
         luck, counts = uniform(stream, wanted.size), np.zeros(wanted.size, dtype=np.int64)
         many = wanted > 30
@@ -81,7 +81,7 @@ class Quarter:
 
 @dataclass(frozen=True, eq=False)
 class City:
-    """Where its people live, work, go out and travel.
+    """The places in which its people live, work, go out and travel.
 
     >>> city = City.built(Stream.fixed(b"doctest"), side=64)
     >>> bool(abs(city.homes.density.sum() - 1) < 1e-9)
@@ -119,7 +119,7 @@ class City:
 
     @property
     def habits(self) -> "tuple[Habit, ...]":
-        """What people do in a day, and when."""
+        """Activities of a day, and their times."""
         return (
             Habit(0.4, self.homes, True, 1.0, 4.5),
             Habit(0.25, self.offices, True, 13.0, 2.5),
@@ -243,7 +243,7 @@ class SyntheticTable:
 
     @classmethod
     def of(cls, tree: Quadtree | Hexagons, box: Box, people: int) -> "SyntheticTable":
-        """So many people, give or take luck, none of them outside the box; the same ones every time."""
+        """About this many people, none outside the box; the same every time."""
         square, stream = Quadtree.around(box, DETAIL), Stream.fixed(b"the city of a plan")
         plots = square.grid(DETAIL).ravel()
         west, south, east, north = square.bounds(plots)
@@ -310,7 +310,7 @@ def _no_finer(tree: Quadtree | Hexagons, area: float, box: Box) -> Quadtree | He
 
 
 BOX = Box(2.1, 54.65, 2.5, 54.881)
-"""Where the city stands: a square on a map."""
+"""The city's square on a map."""
 
 DAYS, START = 28, 1_788_220_800  # from Tuesday, 1 September 2026, 00:00 UTC
 MOST_ROWS = 60
@@ -373,7 +373,7 @@ class DemoCity:
 
     @cached_property
     def votes(self) -> Floats:
-        """What each row is worth where every person has one vote, shared out over their rows."""
+        """The weight of each row if every person has one vote, shared out over their rows."""
         person = self.rows["person"].astype(np.int64)
         return 1.0 / np.bincount(person)[person]
 

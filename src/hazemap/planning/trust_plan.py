@@ -1,4 +1,4 @@
-"""What a release would be like by who is trusted, before any data is touched: errors, bytes, who may not collude.
+"""Plans of trust models before any data is touched: errors, bytes, and who may not collude.
 
 The same method is tried on the same made-up city (`synthetic_city`) on every trust model, at one price. Everybody is
 asked, answers, and works with nobody. All of it is public, and the same every time.
@@ -49,7 +49,7 @@ _STREAM = b"the noise of a plan of trust models"
 
 @dataclass(frozen=True)
 class PlannedTrust:
-    """What to expect of one trust model.
+    """Expectations of one trust model.
 
     * `apart`: who must not work together; `budget`: what everybody's privacy is, against all others.
     * `misplaced`: the part of all people that the map puts in a wrong place, half of its L1 error (with slots, the mean
@@ -69,7 +69,7 @@ class PlannedTrust:
 
 @dataclass(frozen=True)
 class _Form:
-    """How a trust model is made and what it costs a device."""
+    """The construction of a trust model, and its cost for a device."""
 
     apart: str
     pure: bool
@@ -77,7 +77,7 @@ class _Form:
     octets: Callable[[Transcript, int, Budget], int | None]
 
     def budget(self, asked: Budget) -> Budget:
-        """What this trust model can spend of what was asked: ε alone, or with a δ."""
+        """The part of the requested budget that this trust model can spend: ε alone, or with a δ."""
         if self.pure and isinstance(asked, ApproxDP):
             return PureDP(asked.epsilon)
         if not self.pure and isinstance(asked, PureDP):
@@ -168,7 +168,7 @@ def named_trusts(text: str) -> tuple[str, ...]:
 
 
 def planned_trusts(spec: ReleaseSpec, people: int, names: tuple[str, ...]) -> tuple[PlannedTrust, ...]:
-    """What to expect of a specification's method on each of these trust models; its table does not matter.
+    """Plan a specification's method on each of these trust models; its table does not matter.
 
     `InputError` for a method that asks for more than sums over people, and for more than ten million people.
     """

@@ -6,7 +6,7 @@ import zlib
 from typing import Any
 
 _WINDOW = {"gzip": 31, "deflate": -15}
-"""What zlib calls gzip's format, and one without a head."""
+"""zlib's codes of gzip's format, and of one without a header."""
 
 
 def unpacked(kind: str, data: bytes, most: int) -> bytes:

@@ -1,7 +1,7 @@
 """Files in buckets of S3 and Google Cloud Storage, found by name and read by ranges, with the stores' own credentials.
 
 Credentials come by the chains of AWS and of Google (variables, profiles, roles, the machine's own); nothing here knows
-them. What a store says in words may quote requests and is shown to nobody.
+them. Messages of a store may quote requests and are never shown.
 """
 
 import os
@@ -69,7 +69,7 @@ class BucketFile(StoredFile):
         return RangeFile(str(self), self.size, fetched, opened.close)
 
     def _other(self) -> FileError:
-        return FileError(f"{self} was changed while it was read: read it again once nobody writes to it")
+        return FileError(f"{self} was changed while it was read: read it again when no program writes to it")
 
 
 @cache
@@ -90,9 +90,8 @@ def filesystem(scheme: str) -> Any:
 
 
 def found_files(url: RemoteUrl) -> list[BucketFile]:
-    """The objects that an address names, by name: one, all under a folder, or those that fit a pattern.
-
-    `FileError` where there is none. A folder's objects are not told apart here by what they are.
+    """The objects of an address, by name: one, all in a folder, or those that fit a pattern. `FileError` if there is
+    none. A folder's objects are not told apart here by what they are.
     """
     listed = _listed(url)
     if not listed:

@@ -53,7 +53,7 @@ class Role:
 
 
 def refuse_plain(columns: Iterable[str], lon: str | None, lat: str | None, remedy: str) -> None:
-    """`TableError` where both coordinates would be taken from columns that are only called x and y: see `told`.
+    """`TableError` if both coordinates would be taken from columns that are only called x and y: see `told`.
 
     They may as well be metres or pixels, which no name tells from degrees.
     """
@@ -68,7 +68,7 @@ def refuse_plain(columns: Iterable[str], lon: str | None, lat: str | None, remed
 
 
 def told(columns: Iterable[str]) -> bool:
-    """Whether names alone say that what would be taken for coordinates are degrees: of x and y nobody knows.
+    """Whether the names of coordinates alone say that they are degrees, which x and y do not.
 
     >>> told(["lon", "lat"]), told(["x", "latitude"]), told(["x", "y"])
     (True, True, False)
@@ -80,7 +80,7 @@ def told(columns: Iterable[str]) -> bool:
 def told_apart(names: Iterable[str], name: str) -> None:
     """`TableError` for two columns whose names are one to SQL, which does not see capitals.
 
-    It would call one of them otherwise, and whoever asks for that one would get the other.
+    It would rename one of them, and a query for that one would read the other.
     """
     seen = dict[str, str]()
     for each in names:
@@ -116,4 +116,4 @@ TIME = Role("time", "time", (("ts", "time", "timestamp", "datetime", "date"),))
 VALUE = Role("weight of a row", "value", ())
 MARK = Role("mark of a row", "mark", ())
 MEASURED = Role("value of a row", "value", ())
-"""What is measured: a speed, a delay."""
+"""The measured value, such as a speed or a delay."""

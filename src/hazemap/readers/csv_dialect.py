@@ -22,7 +22,7 @@ _NAMED = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
 
 @dataclass(frozen=True)
 class CsvDialect:
-    r"""What separates fields, the encoding, the decimal sign, and whether a quoted field may hold a newline.
+    r"""The delimiter, the encoding, the decimal sign, and whether a quoted field may hold a newline.
 
     Without a `delimiter` it is the one of comma, semicolon, tab and vertical bar that divides the header line into most
     columns. Without a `decimal` a number has a decimal point or, where semicolons divide (Excel where commas are
@@ -61,7 +61,7 @@ class CsvDialect:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What has to be true of a file for a statement to hold; nothing where each line is a record.
+        """Assumptions about a file in the statement; none if each line is a record.
 
         >>> CsvDialect().assumptions
         ()

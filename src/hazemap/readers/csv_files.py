@@ -151,13 +151,13 @@ def _lines(chunks: Iterator[Bytes]) -> Iterator[Bytes]:
 
 
 def _resumed(chunk: Bytes) -> Bytes | None:
-    """What comes after the first newline."""
+    """The text after the first newline."""
     ends = chunk.tobytes().find(b"\n")
     return None if ends < 0 else chunk[ends + 1 :]
 
 
 def _last_newline(chunk: Bytes) -> int:
-    """Where the last newline is, or -1."""
+    """The position of the last newline, or -1."""
     size = len(chunk)
     for step in (1 << 10, 1 << 16, size):
         found = chunk[max(0, size - step) :].tobytes().rfind(b"\n")
@@ -251,7 +251,7 @@ def fields(record: str, delimiter: str) -> list[str] | None:
 
 
 def _delimiter(file: str | StoredFile, header: str) -> str:
-    """What divides the header into most columns; a tie is refused."""
+    """The delimiter that divides the header into most columns; a tie is refused."""
     columns = {sign: len(fields(header, sign) or ()) for sign in DELIMITERS}
     most = max(columns.values())
     best = [sign for sign, number in columns.items() if number == most]
@@ -274,7 +274,7 @@ def _first(chunks: Iterator[NDArray[np.uint8]]) -> Iterator[NDArray[np.uint8]]:
 
 
 def _end(start: bytes, dialect: CsvDialect) -> int:
-    """Where the first record ends."""
+    """The end of the first record."""
     end = start.find(b"\n")
     while dialect.multiline and end >= 0 and start[:end].count(b'"') % 2:
         end = start.find(b"\n", end + 1)

@@ -137,7 +137,7 @@ def _read(block, delimiter, wanted, chosen, multiline, last, longest, kinds, let
 
 @compiled
 def _end(block, start, delimiter, longest) -> Any:  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Where a record that may go on over lines ends, whether a byte is beyond ASCII, and whether one is 0."""
+    """The end of a record over several lines, whether a byte is beyond ASCII, and whether one is 0."""
     at, stop, bits, nul = start, block.size, np.uint8(0), False
     quoted, fresh = False, True  # fresh: only blanks since the delimiter
     while at < stop:

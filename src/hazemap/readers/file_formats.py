@@ -43,8 +43,8 @@ def open_files(
 ) -> TableSource:
     """The table in a file, in all files of a folder, or in the files that fit a pattern, in order of name.
 
-    A folder with the log of a Delta table or the metadata of an Iceberg table is that table. Of GeoJSON, which declares
-    no columns, those that are `named` are read.
+    A folder with the log of a Delta table or the metadata of an Iceberg table is that table. GeoJSON declares no
+    columns; those in `named` are read.
     """
     name = os.fspath(path)
     layer = layer_of(name)[1]
@@ -85,7 +85,7 @@ def open_files(
     if len(files) > 1:
         raise TableError(f"{name} holds several files of points; pass one, or convert them to Parquet")
     if not isinstance(files[0], str):
-        raise TableError(f"of tables that lie elsewhere Parquet and CSV are read: download {name}, and read the copy")
+        raise TableError(f"remote tables must be Parquet or CSV: download {name}, and read the copy")
     if kinds == {"GeoJSON"}:
         return open_geojson(name, files[0], named)
     return open_layer(connection, name, files[0], layer)

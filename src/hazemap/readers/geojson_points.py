@@ -185,7 +185,7 @@ class _Text:
         self._held, self._at = "", 0
 
     def damaged(self) -> FileError:
-        """What to raise where the document is not well formed."""
+        """The error for a document that is not well formed."""
         return FileError(f"{self._name} is not well-formed GeoJSON, so it cannot be read to its end")
 
     def peek(self) -> str:

@@ -6,17 +6,17 @@ from pathlib import Path
 from weakref import finalize
 
 OPEN_FILES = Path("/proc/self/fd")
-"""Where the system shows what a process has open, as files that can be opened again."""
+"""The system's folder of a process's open files, which can be opened again."""
 
 MOST_HELD = 128
 """Files of one table that are held, at most: a process may have 1,024 open, and some more tables."""
 
 
 class HeldFile(str):
-    """The name of a file, and the file as it was found under this name, which stays open as long as this is there.
+    """A file and its name; the file as it was found under this name stays open as long as this object lives.
 
-    Who replaces or removes a file while a run reads it takes nothing away: what is at `path` is what was there. It is
-    changed all the same by whoever writes into it.
+    Replacing or removing a file while a run reads it takes nothing away: `path` still leads to the old one. Writing
+    into it changes it all the same.
     """
 
     _open: int | None = None
@@ -33,11 +33,11 @@ class HeldFile(str):
 
     @property
     def path(self) -> str:
-        """Where it can be opened, from its first byte."""
+        """A path under which it can be opened, from its first byte."""
         return str(self) if self._open is None else str(OPEN_FILES / str(self._open))
 
     def stat(self) -> os.stat_result:
-        """What the system says of it now."""
+        """The system's present record of it."""
         return os.stat(str(self) if self._open is None else self._open)  # noqa: PTH116 - a descriptor
 
 
@@ -47,5 +47,5 @@ def held(files: list[str]) -> list[str]:
 
 
 def path_of(file: str) -> str:
-    """Where a file of this machine can be opened."""
+    """A path under which a local file can be opened."""
     return file.path if isinstance(file, HeldFile) else file

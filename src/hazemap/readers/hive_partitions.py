@@ -8,7 +8,7 @@ import re
 from urllib.parse import unquote_to_bytes
 
 NOTHING = "__HIVE_DEFAULT_PARTITION__"
-"""How Hive calls the folder of rows that have no value."""
+"""Hive's name for the folder of rows without a value."""
 
 _NAMED = re.compile(r"([^=]+)=(.*)", re.DOTALL)
 

@@ -1,8 +1,8 @@
 """One file on an HTTPS server, read by ranges of a version that the server names.
 
 The server is taken for hostile: certificates are verified, no other host is asked, every answer must be of just the
-range, the size and the version that were asked for, and no more of it is read. What a server says in words is shown to
-nobody. Cost: one request a range over one connection.
+range, the size and the version that were asked for, and no more of it is read. Messages of a server are never shown.
+Cost: one request a range over one connection.
 """
 
 import re
@@ -24,7 +24,7 @@ LONGEST = 600.0
 """Seconds for one answer."""
 
 TRIES, PAUSE = 4, 0.5
-"""How often a range is asked for where the connection breaks or the server is busy; the pause doubles."""
+"""Attempts for a range if the connection breaks or the server is busy; the pause doubles."""
 
 REDIRECTS = 3
 PIECE = 1 << 20
@@ -34,7 +34,7 @@ _RANGE = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15})")
 
 @dataclass(frozen=True)
 class Version:
-    """What a server says of a file: its size, and the `ETag` and the `Last-Modified` that change when it does."""
+    """A server's record of a file: its size, and the `ETag` and the `Last-Modified` that change with it."""
 
     size: int
     etag: str | None
@@ -80,8 +80,8 @@ class HttpsFile(StoredFile):
                 version = answer[0]
                 if version.size and version.etag is None and version.modified is None:
                     raise FileError(
-                        f"the server of {url} says neither ETag nor Last-Modified, so nobody would see the file change "
-                        "while it is read: download it, and read the copy"
+                        f"the server of {url} sends neither ETag nor Last-Modified, so a change of the file while "
+                        f"it is read would go unnoticed: download it, and read the copy"
                     )
                 return cls(url, target, version)
         raise FileError(f"the server of {url} sends on from address to address")
@@ -219,11 +219,11 @@ class _Requests:
 
 
 class _BusyServerError(Exception):
-    """What may go by."""
+    """The bytes that may pass."""
 
 
 def _changed(url: RemoteUrl) -> FileError:
-    return FileError(f"{url} was changed while it was read: read it again once nobody writes to it")
+    return FileError(f"{url} was changed while it was read: read it again when no program writes to it")
 
 
 def _same_host(url: RemoteUrl, target: str, location: str) -> str:

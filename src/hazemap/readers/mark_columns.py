@@ -111,7 +111,7 @@ def _number(column: str, value: str) -> float:
     if not isfinite(number):
         raise TableError(f"the column {column!r} holds numbers, so a mark is {column}=NUMBER; found {value!r}")
     if abs(number) >= TOLD_APART:
-        raise TableError(f"numbers of 2^53 and more are not told apart; found the mark {column}={value}")
+        raise TableError(f"numbers of 2^53 and more cannot be distinguished; found the mark {column}={value}")
     return number + 0.0  # no -0.0 beside 0.0
 
 

@@ -1,7 +1,7 @@
 """Opens a table: finds the columns by name and type, and refuses those that cannot serve.
 
-What is refused here follows from names, types and options, which are public, and never from rows: whether a table opens
-says nothing of anybody in it. Rows that do not serve are dropped one by one, each for what it is itself.
+Refusals follow from names, types and options, which are public, and never from rows: whether a table opens reveals
+nothing about people. Rows that do not serve are dropped one by one, each for what it is itself.
 """
 
 import json
@@ -120,7 +120,7 @@ def open_table(
 def source_of(
     connection: DuckDBConnection, source: Any, dialect: CsvDialect = PLAIN, named: Sequence[str] = ()
 ) -> TableSource:
-    """What a path, a folder, a pattern, a database's URL, a name in Spark or a data frame holds.
+    """The table in a path, a folder, a pattern, a database's URL, a name in Spark or a data frame.
 
     The dialect is that of CSV files; `named` are columns to be looked for where files do not declare any.
     """
@@ -223,7 +223,7 @@ def _during(feed: Feed | None, column: str, since: Limit, until: Limit) -> Feed 
 
 
 def _ids(source: TableSource, person: str | None) -> tuple[Ids | str, IdColumnReader | None, tuple[str, ...]]:
-    """How to read the ids; without any, why: it matters only to rules that need them."""
+    """The reading of ids; without any, the reason, which matters only to rules that need them."""
     try:
         column = PERSON.column(source.columns, person)
         ids, texts = ids_of(column, quoted(column), source.parts)

@@ -120,7 +120,7 @@ def _day(given: Any) -> datetime | None:
 
 
 def _kept(dropped: Any, begin: int, rows: int) -> Any:
-    """Which of these rows of a file stay; None for all."""
+    """The rows of a file that stay; None for all."""
     import numpy as np
     import pyarrow
 
@@ -193,7 +193,7 @@ def refuse_large_pages(files: Sequence[str], columns: Collection[str], memory_li
 
 
 class Declared(NamedTuple):
-    """What a file declares: the number of its rows, its Arrow schema, and columns of Parquet's own types of shapes."""
+    """A file's declarations: the number of its rows, its Arrow schema, and columns of Parquet's own types of shapes."""
 
     rows: int
     schema: Any
@@ -201,7 +201,7 @@ class Declared(NamedTuple):
 
 
 def described(file: str | StoredFile) -> Declared:
-    """What a file declares; `FileError` for what is no Parquet file."""
+    """Read the declarations of a file; `FileError` if it is not Parquet."""
     import pyarrow
 
     try:

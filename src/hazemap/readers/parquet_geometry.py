@@ -1,4 +1,4 @@
-"""Where the points of a Parquet file are, and in which reference system: declared by the file, and by no row.
+"""Points of a Parquet file and their reference system: declared by the file, never by rows.
 
 GeoParquet 1.0, 1.1 and 2.0 say so in the metadata of a file (`geo`). Parquet's own types GEOMETRY and GEOGRAPHY say so
 in the schema, beside `geo` or alone; DuckDB 2 and GDAL 3.12 write them. Their values are well-known binary, which is
@@ -15,13 +15,13 @@ from hazemap.errors import FileError, TableError
 from hazemap.gdal.own_files import refuse_named_files
 
 CRS84 = "OGC:CRS84"
-"""What points are in where nothing else is said."""
+"""The reference system of points by default."""
 
 USUAL = ("geometry", "geom", "wkb_geometry")
-"""Which of several columns of shapes is meant, where `geo` names none."""
+"""The column of shapes that is meant if `geo` names none."""
 
 _PARAMETERS = re.compile(r"(init|grids|file|catalog)\s*=\s*(?!@null)|[\ud800-\udfff]", re.IGNORECASE)
-"""Where PROJ's own strings name a file, which PROJ would open, wherever it is; and half a letter, which it cannot."""
+"""PROJ strings that name a file, which PROJ would open wherever it is; and half letters, which it cannot read."""
 
 Native = Mapping[str, str]
 """The columns of Parquet's own types, and the reference system that each declares; empty for none."""
@@ -101,7 +101,7 @@ def same_system(one: Any, other: Any) -> bool:
 
 
 def _declared(crs: str, metadata: Mapping[bytes, bytes], file: str) -> Any:
-    """What a schema declares, as PROJ reads it: PROJJSON, its key in the metadata, a number of EPSG or another text."""
+    """The declared reference system for PROJ: PROJJSON, its key in the metadata, a number of EPSG or another text."""
     kind, _, key = crs.partition(":")
     number = key if kind == "srid" else crs
     if number.isascii() and number.isdigit():

@@ -1,4 +1,4 @@
-"""What the pages of a Parquet file come to in memory, before any of them is unpacked.
+"""Memory that the pages of a Parquet file will take, before any of them is unpacked.
 
 A page of some kB can be one of two gigabytes, and a reader takes the room that the page's own header asks for. Rows can
 name one long text of a dictionary again and again, and a batch of them would hold it as often.
@@ -21,7 +21,7 @@ LEAST = 5
 
 
 class TextReading(NamedTuple):
-    """How texts are read: so many rows at once, and these columns with their dictionaries, which hold long ones."""
+    """The reading of texts: the rows of a batch, and the columns that keep dictionaries since theirs are long."""
 
     rows: int
     dictionaries: list[str]
@@ -36,7 +36,7 @@ def largest_page(opened: Any, file: str, columns: Collection[str]) -> int:
 
 
 def reading_of(opened: Any, file: str, columns: Collection[str], most_rows: int) -> TextReading:
-    """How to read these columns within `ROOM`: O(pages); dictionaries that may hold long texts are looked at."""
+    """Choose how to read these columns within `ROOM`: O(pages); dictionaries that may hold long texts are inspected."""
     schema = opened.schema
     texts = {schema.column(at).path for at in range(len(schema)) if schema.column(at).physical_type == "BYTE_ARRAY"}
     rows, doubtful = most_rows, dict[str, set[int]]()

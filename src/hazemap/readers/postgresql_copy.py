@@ -27,7 +27,7 @@ def record_batches(
 ) -> Generator[Any, None, int]:
     """A batch for about every `CHUNK` bytes, of columns with these names; returns the number of rows.
 
-    `DamagedCopy` for bytes that are no whole copy of so many columns. O(bytes).
+    `DamagedCopy` for bytes that are not a whole copy of these columns. O(bytes).
     """
     import pyarrow
 
@@ -59,7 +59,7 @@ def record_batches(
 
 
 def fields(data: Bytes, width: int) -> tuple[Ints, Ints, int, bool]:
-    r"""Where the fields of whole rows begin, their lengths, both (columns, rows); bytes used; whether they end.
+    r"""Starts and lengths of the fields of whole rows, both (columns, rows); bytes used; whether they end.
 
     >>> one = b"\0\1" + b"\0\0\0\2" + b"me"
     >>> [found.tolist() if hasattr(found, "tolist") else found for found in fields(

@@ -18,7 +18,7 @@ OLDEST = 130_000
 """PostgreSQL 13, the first that strips zeros of numbers (`trim_scale`)."""
 
 ENCODINGS = ("UTF8", "SQL_ASCII", "LATIN1")
-"""Of a database: those of which every text can be had as UTF-8. In others one text could stop the reading."""
+"""Encodings of a database whose texts can all be read as UTF-8. In others one text could stop the reading."""
 
 SETTINGS = (
     *("synchronize_seqscans = off", "max_parallel_workers_per_gather = 0"),
@@ -104,7 +104,7 @@ class Session:
 
 
 def _why(state: str | None) -> str:
-    """What an error of the server means, by its SQLSTATE alone."""
+    """The meaning of a server's error, by its SQLSTATE alone."""
     if state is None or state.startswith(_LOST):
         return "the connection to the server broke, so what was read of it counts for nothing; run it again"
     if state == "57014":

@@ -5,8 +5,8 @@ counts files (`engines.duckdb`), so the votes are the same to the last bit. What
 of a box or of a time, is tested again here: it sends all that count, and perhaps more
 (docs/decisions/0016-postgresql-is-streamed.md).
 
-All readings see the table as it was when it was opened. A connection that breaks takes that with it: whoever reads is
-told, and nothing is read by another.
+All readings see the table as it was when it was opened. A connection that breaks ends the reading with an error, and
+nothing is read by another.
 """
 
 import json
@@ -30,7 +30,7 @@ KINDS = "rpvmf"
 """`pg_class.relkind` of tables, also of those in parts, of views, of materialised ones, and of foreign tables."""
 
 MARGIN = 1e-6
-"""How far outside of a box numbers of any length are sent still: far more than rounding moves them."""
+"""Margin around a box within which the server still sends numbers of any length: far more than rounding moves them."""
 
 _MOMENTS = {TYPES[DATE]: "date", TYPES[TIME]: "timestamp", TYPES[ZONED]: "timestamptz"}
 _NUMBERS = {TYPES[SINGLE]: "float8", TYPES[DOUBLE]: "float8", TYPES[NUMERIC]: "numeric"}

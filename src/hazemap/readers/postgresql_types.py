@@ -48,11 +48,11 @@ class ColumnType:
 
 
 class DamagedCopy(FileError):
-    """What the server sent is no copy of the columns that were asked for."""
+    """The server's answer is not a copy of the requested columns."""
 
 
 def integers(width: int) -> Decoder:
-    """Whole numbers of so many bytes."""
+    """Whole numbers of this many bytes."""
     kind = {2: np.int16, 4: np.int32, 8: np.int64}[width]
 
     def decode(data: Bytes, begins: Ints, lengths: Ints) -> Any:
@@ -62,7 +62,7 @@ def integers(width: int) -> Decoder:
 
 
 def floating(width: int) -> Decoder:
-    """Floating-point numbers of so many bytes, to the last bit."""
+    """Floating-point numbers of this many bytes, to the last bit."""
     bits, kind = {4: (np.uint32, np.float32), 8: (np.uint64, np.float64)}[width]
 
     def decode(data: Bytes, begins: Ints, lengths: Ints) -> Any:
@@ -149,10 +149,10 @@ TYPES: dict[int, ColumnType] = {
     NUMERIC: ColumnType("VARCHAR", written_numbers, "pg_catalog.trim_scale({})::pg_catalog.text", measured=True),
     2950: ColumnType("VARCHAR", texts, _AS_TEXT),  # uuid
 }
-"""By the number that the server gives each (`pg_type.oid`), which is the same in all versions."""
+"""Types by the server's numbers (`pg_type.oid`), which are the same in all versions."""
 
 CHOICE = ColumnType("VARCHAR", texts, _AS_TEXT)
-"""Of types whose values are listed (`CREATE TYPE … AS ENUM`)."""
+"""Readers of types whose values are listed (`CREATE TYPE … AS ENUM`)."""
 
 
 def _array(values: NDArray[Any], there: Bools, kind: Any = None) -> Any:

@@ -31,7 +31,7 @@ KINDS = {
     "timestamp": "TIMESTAMP WITH TIME ZONE",
     "timestamp_ntz": "TIMESTAMP",
 }
-"""What the types of Spark that are read are as Arrow hands them over, in DuckDB's words; decimals are as they are."""
+"""Spark's types as Arrow hands them over, in DuckDB's names; decimals keep theirs."""
 
 _MOMENTS = {"date": "DATE", "timestamp": "TIMESTAMP", "timestamp_ntz": "TIMESTAMP_NTZ"}
 NEEDS = "Spark needs pyspark, which is not installed here: pip install 'hazemap[spark]', and Java 17"

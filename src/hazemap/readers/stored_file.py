@@ -22,7 +22,7 @@ class StoredFile(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """`FileError` where the file is another one by now; whoever has read it asks, before what was read counts."""
+        """Raise `FileError` if the file has been replaced; a reader calls it before what was read counts."""
 
     @property
     @abstractmethod
@@ -31,7 +31,7 @@ class StoredFile(ABC):
 
 
 class RangeFile(io.RawIOBase):
-    """A file that is read by asking for ranges: `fetched(start, length)` gives exactly so many bytes, or raises.
+    """A file that is read by ranges: `fetched(start, length)` returns exactly this many bytes, or raises.
 
     >>> file = RangeFile("here", 5, lambda start, length: b"abcde"[start : start + length])
     >>> file.seek(-3, 2), file.read(2), file.tell()
@@ -53,7 +53,7 @@ class RangeFile(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """Where the next byte is read."""
+        """The position of the next byte."""
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
@@ -62,7 +62,7 @@ class RangeFile(io.RawIOBase):
         return self._at
 
     def read(self, size: int = -1, /) -> bytes:
-        """So many bytes, fewer only at the end."""
+        """This many bytes, fewer only at the end."""
         left = max(0, self._size - self._at)
         length = left if size is None or size < 0 else min(size, left)
         if length > MOST_AT_ONCE:

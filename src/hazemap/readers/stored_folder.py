@@ -1,4 +1,4 @@
-"""Where the files of a table are: on this machine, in a bucket, or on a server; and what tells that they changed."""
+"""Folders of a table's files: on this machine, in a bucket, or on a server; and checks that they are unchanged."""
 
 import glob
 import os
@@ -16,7 +16,7 @@ from hazemap.readers.stored_file import StoredFile
 from hazemap.remote_url import RemoteUrl, is_remote
 
 AT_ONCE = 16
-"""So many files that lie elsewhere are asked at once."""
+"""The number of remote files that are asked at once."""
 
 _WILD = re.compile(r"[*?\[]")
 _HIDDEN = re.compile(r"(^|/)[._]")
@@ -65,7 +65,7 @@ class StoredFolder:
 
 
 def stat_of(file: str | StoredFile) -> tuple[str, int, str]:
-    """What changes when a file does."""
+    """Facts that change with a file."""
     if isinstance(file, StoredFile):
         return file.state
     found = file.stat() if isinstance(file, HeldFile) else Path(file).stat()
@@ -73,10 +73,7 @@ def stat_of(file: str | StoredFile) -> tuple[str, int, str]:
 
 
 def changing(files: Sequence[str | StoredFile]) -> Callable[[], None]:
-    """What asks whether files of this machine are still as they are now, and raises `FileError` where they are not.
-
-    Files that lie elsewhere see to that themselves.
-    """
+    """A check that raises `FileError` if a local file is not as it is now. Remote files check themselves."""
     seen = [stat_of(file) for file in files if isinstance(file, str)]
 
     def check() -> None:
@@ -85,8 +82,8 @@ def changing(files: Sequence[str | StoredFile]) -> Callable[[], None]:
                 if stat_of(each[0]) == each:
                     continue
             raise FileError(
-                f"{each[0]} was changed while it was read: put back what was there, or begin anew "
-                "once nobody writes to it"
+                f"{each[0]} was changed while it was read: put back what was there, or begin again when no program"
+                f" writes to it"
             )
 
     return check
@@ -113,7 +110,7 @@ def _local(name: str) -> StoredFolder:
 
 
 def _leads_out(file: Path, folder: Path) -> bool:
-    """Never: `FileError` for a link out of a folder, whose maker may be somebody else than whoever reads it."""
+    """Raise `FileError` for a link out of a folder, whose maker may not be its reader."""
     if file.is_symlink() and not Path(os.path.realpath(file)).is_relative_to(os.path.realpath(folder)):
         raise FileError(
             f"{file} is a link that leads out of the folder {folder}: put the file itself there, or name it"
@@ -136,7 +133,7 @@ def _remote(url: RemoteUrl) -> StoredFolder:
 
 
 def asked(files: Sequence[str | StoredFile], ask: Callable[[str | StoredFile], Found]) -> list[Found]:
-    """What `ask` says of each file, in order; of files that lie elsewhere, of several at once."""
+    """The results of `ask` for each file, in order; several remote files at once."""
     if not any(isinstance(file, StoredFile) for file in files):
         return [ask(file) for file in files]
     with ThreadPoolExecutor(AT_ONCE) as threads:

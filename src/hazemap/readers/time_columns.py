@@ -44,7 +44,7 @@ class TimeColumn:
 
 
 def time_column(part: SourcePart, column: str, written: TimeFormat) -> TimeColumn:
-    """How to read a column of times; `TableError` for a type that is no time in this format."""
+    """The reading of a column of times; `TableError` for a type that is not a time in this format."""
     kind, name = part.kinds[column], quoted(column)
     if kind == "VARCHAR":
         return TimeColumn(name, None, written != "iso")

@@ -1,1 +1,1 @@
-"""Where: boxes, trees and partitions of places; one file each, imported by name."""
+"""Space: boxes, trees and partitions of places; one file each, imported by name."""

@@ -200,7 +200,7 @@ class BinaryPartition(EqualByFields, PixelTree):
         return halved
 
     def level(self, cells: Cells) -> Ints:
-        """How many cuts lie above; below 0 for numbers that are no cells."""
+        """The number of cuts above; below 0 for numbers that are not cells."""
         cells = np.asarray(cells, dtype=np.uint64)
         levels = path_length(cells)
         known = (cells & _PATHS > 0) & (cells >> FRAME < len(self.frames)) & (levels <= DEEPEST)

@@ -11,7 +11,7 @@ from hazemap.field_types import check_fields
 from hazemap.number_text import decimals
 
 MERCATOR_LATITUDE = 85.05112877980659
-"""Where the square of Web Mercator ends."""
+"""The northern edge of the square of Web Mercator."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class Box:
         return cls(west, south, east, north)
 
     def holds(self, lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Which points (degrees) lie in the box or on its edge; none that is NaN."""
+        """Whether points (degrees) lie in the box or on its edge; False for NaN."""
         held: NDArray[np.bool_] = (self.west <= lon) & (lon <= self.east) & (self.south <= lat) & (lat <= self.north)
         return held
 
     def distance(self, lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.float64]:
-        """How far each point (degrees) is from the box, in radians on the sphere; 0 inside.
+        """The distance of each point (degrees) from the box, in radians on the sphere; 0 inside.
 
         Along a meridian the cosine of the distance is R·cos(φ - φ*): the nearest point of an edge is at φ*
         or at one of its ends. A point between the meridians of the box is nearest to its own meridian.

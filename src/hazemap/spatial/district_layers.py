@@ -24,13 +24,13 @@ UNINCORPORATED = "unincorporated"
 """The name of what is left over."""
 
 BETWEEN = " > "
-"""What stands between the names on the path to a district."""
+"""The separator of names on the path to a district."""
 
 OVERLAP = 1e-3
 """Two districts of a layer may share this part of the smaller one, as badly drawn borders do; the first keeps it."""
 
 LEFT_OVER = 1e-9
-"""What is less than this part of a district is no place, but rounding."""
+"""Parts of a district smaller than this are rounding."""
 
 GRAIN = 1e-10
 """Degrees (10 µm): GEOS 3.14 may call touching polygons overlapping unless it rounds to a grid."""
@@ -43,7 +43,7 @@ Shapes = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class DistrictLayer:
-    """Where the districts of one level come from: GeoJSON, GeoPackage, FlatGeobuf, a shapefile or a GeoDataFrame.
+    """The source of the districts of one level: GeoJSON, GeoPackage, FlatGeobuf, a shapefile or a GeoDataFrame.
 
     `name` is the column of names; by default the one called so. Where two districts of a parent are called the same,
     "name+kind" joins two columns or more, with a space. `parent` is the column that says of each district
@@ -60,7 +60,7 @@ class DistrictLayer:
 
     @property
     def title(self) -> str:
-        """What messages call it."""
+        """The name in messages."""
         if isinstance(self.source, str | os.PathLike):
             return Path(self.source).name
         return "a table of districts"
@@ -236,7 +236,7 @@ def nested(layers: Sequence[Named], whole: str) -> Nested:
 
 
 def left_over(shapes: Shapes, levels: NDArray[np.int64]) -> Shapes:
-    """What of each polygon those of deeper levels leave: O(crossings of borders)."""
+    """The part of each polygon that those of deeper levels leave: O(crossings of borders)."""
     import shapely
 
     tree, left = shapely.STRtree(shapes), shapes.copy()
@@ -263,7 +263,7 @@ def areas_of(shapes: Shapes) -> Shapes:
 
 
 def clipped(ground: Any, boxes: NDArray[np.float64]) -> Shapes:
-    """What of each box (west, south, east, north) lies in a polygon; edges of the box stay where they are.
+    """The part of each box (west, south, east, north) in a polygon; edges of the box stay where they are.
 
     GEOS clips six times as fast as it intersects, and says that the result may be invalid: then it is intersected.
     """

@@ -104,7 +104,7 @@ class Districts:
 
     @property
     def depth(self) -> int:
-        """How many layers."""
+        """The number of layers."""
         return int(self.levels.max())
 
     @property
@@ -117,7 +117,7 @@ class Districts:
         return self._cells(self._born[consecutive(self._begin[self._at(cells)], self.fan_out(cells))])
 
     def fan_out(self, cells: Cells) -> NDArray[np.int64]:
-        """How many children each has."""
+        """The number of children of each."""
         return np.diff(self._begin)[self._at(cells)]
 
     def parent(self, cells: Cells) -> Cells:
@@ -126,7 +126,7 @@ class Districts:
         return np.where(above >= 0, self._cells(above), NOWHERE)
 
     def level(self, cells: Cells) -> NDArray[np.int64]:
-        """How deep each is, 0 for the root; -1 for numbers that are no cells."""
+        """The depth of each, 0 for the root; -1 for numbers that are not cells."""
         numbers = np.asarray(cells, dtype=np.uint64)
         place = np.minimum(numbers >> PATH_BITS, np.uint64(len(self.labels) + 1))
         return np.where(numbers & _PATH == _ONE, self._numbered[place], -1)
@@ -169,7 +169,7 @@ class Districts:
         return found
 
     def parts(self, cells: Cells, boxes: NDArray[np.float64]) -> NDArray[Any]:
-        """What of each box (west, south, east, north) lies in its district; empty where `areas_inside` is 0."""
+        """The part of each box (west, south, east, north) in its district; empty where `areas_inside` is 0."""
         import shapely
 
         parts: NDArray[Any] = shapely.box(*boxes.T)
@@ -211,7 +211,7 @@ class Districts:
         return np.array([[*inner[:, :2].min(axis=0), *inner[:, 2:].max(axis=0)] for inner in lines]).reshape(-1, 4)
 
     def known(self, names: list[str]) -> list[bool]:
-        """Which of these are names of districts."""
+        """Whether these are names of districts."""
         return [name in self._place for name in names]
 
     def names(self, cells: Cells) -> list[str]:
@@ -239,7 +239,7 @@ class Districts:
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
-        """How many districts each level has, int64[depth + 1]."""
+        """The number of districts of each level, int64[depth + 1]."""
         return np.bincount(self.levels, minlength=self.depth + 1)
 
     def _cells(self, at: NDArray[np.int64]) -> Cells:
@@ -334,7 +334,7 @@ class Districts:
 
     @cached_property
     def _ground(self) -> NDArray[Any]:
-        """What each leaf owns; what others own is not to be read."""
+        """The ground that each leaf owns; entries of other districts are not to be read."""
         ground, left = self._shapes.copy(), left_over(self._shapes, self.levels)
         for at in self._ordered[0]:
             if self._home[at] >= 0:
@@ -343,7 +343,7 @@ class Districts:
 
     @cached_property
     def _outlined(self) -> dict[int, Any]:
-        """The outlines that somebody asked for: those of leaves are there from the beginning."""
+        """A cache of outlines: those of leaves are there from the beginning."""
         return dict(zip(self._leaves.tolist(), self._ground[self._leaves], strict=True))
 
     @cached_property

@@ -23,7 +23,7 @@ FEW = 32
 """So few numbers are not looked through for equal ones."""
 
 MOST_ROWS = 1 << 16
-"""Of so many different numbers latitudes are computed one by one sooner than numba is loaded."""
+"""Up to this many different latitudes, computing them one by one is faster than loading numba."""
 
 
 def latitudes(y: NDArray[np.float64]) -> NDArray[np.float64]:

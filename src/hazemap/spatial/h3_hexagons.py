@@ -198,7 +198,7 @@ class Hexagons:
 
 
 def cells_about(box: Box, resolution: int) -> float:
-    """How many cells of a resolution a box takes: those inside and those along its edges."""
+    """The number of cells of a resolution in a box: those inside and those along its edges."""
     square = 4 * np.pi / (2 + 120 * 7.0**resolution)
     width, height = np.radians(box.east - box.west), np.radians(box.north - box.south)
     edges = np.radians([box.south, box.north])
@@ -240,7 +240,7 @@ def _children(cells: Cells) -> Cells:
 
 
 def _pentagon(cells: Cells) -> NDArray[np.bool_]:
-    """Which cells are pentagons: the centres, at every resolution, of twelve base cells."""
+    """Whether cells are pentagons: the centres, at every resolution, of twelve base cells."""
     base = (cells >> np.uint64(45)) & np.uint64(127)
     used = cells & PATH & ~_unused(_resolution(cells)) & ~np.uint64(127 << 45)
     pentagons: NDArray[np.bool_] = np.isin(base, PENTAGONS) & (used == 0)

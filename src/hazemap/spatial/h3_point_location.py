@@ -23,10 +23,10 @@ PENTAGONS = np.array([4, 14, 24, 38, 49, 58, 63, 72, 83, 97, 107, 117])  # base 
 TURN = asin(sqrt(3 / 28))  # by which every second resolution is turned against the one before
 
 MOST = 1 << 19
-"""So many names are remembered for a resolution, in 32 MiB at most."""
+"""Names cached for a resolution, in 32 MiB at most."""
 
 FEW = 1 << 10
-"""So many points show whether it is of use to remember: not where nearly every one is in a cell of its own."""
+"""Points that show whether caching helps, which it does not if nearly every one is in a cell of its own."""
 
 
 @cache
@@ -136,7 +136,7 @@ def _faces() -> tuple[Floats, Floats, Floats]:
 
 
 def _axes(resolution: int) -> Floats:
-    """Of each face its centre and two directions in steps of a resolution: float64[20, 3, 3]."""
+    """The centre and two directions of each face in steps of a resolution: float64[20, 3, 3]."""
     centres, along, across = _faces()
     angle = TURN if resolution % 2 else 0.0
     steps = sqrt(7) ** resolution

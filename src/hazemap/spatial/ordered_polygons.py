@@ -137,7 +137,7 @@ def pack(shapes: Shapes) -> str:
 
 
 def unpack(text: str) -> Shapes:
-    """What `pack` wrote; `InputError` for anything else."""
+    """The inverse of `pack`; `InputError` for anything else."""
     import shapely
 
     try:

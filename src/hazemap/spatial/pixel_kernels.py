@@ -119,7 +119,7 @@ def columns_and_rows(cells: NDArray[np.uint64], depth: int) -> tuple[Ints, Ints]
 
 @compiled
 def parts_at(x: Ints, y: Ints, pixels: int, first: int, second: Ints, start: Ints) -> Ints:
-    """Which part of a grid of grids holds each pixel, −1 for pixel −1.
+    """The part of a grid of grids that holds each pixel, −1 for pixel −1.
 
     Block i begins at ⌊i · pixels/first⌋, so x is in block ⌊((x + 1) · first − 1)/pixels⌋; and so on inside.
     """
@@ -196,7 +196,7 @@ def painted(side: int, which: Ints, west: Ints, north: Ints, east: Ints, south: 
 
 @compiled
 def seen(picture: NDArray[np.int32], x: Ints, y: Ints) -> Ints:
-    """What a picture shows at each pixel; -1 beside it."""
+    """The cell shown at each pixel of a picture; -1 beside it."""
     side = picture.shape[0]
     found = np.empty(x.size, dtype=np.int64)
     for i in range(x.size):

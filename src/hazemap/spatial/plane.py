@@ -1,7 +1,7 @@
 """Squares of any plane: the pixels of a screen, the metres of a floor, the coordinates of a map projection.
 
-Everything that counts works on numbers of cells, so a plane's squares are a quadtree's. Only what a square looks like
-on the ground is another: its edges, its area and the unit it is told in.
+Everything that counts works on numbers of cells, so a plane's squares are a quadtree's. Only the ground of a square
+differs: its edges, its area and its unit.
 """
 
 import re
@@ -77,7 +77,7 @@ class Plane:
 
     @property
     def finest(self) -> float:
-        """How wide the finest squares are where nobody says how deep: about a pixel, or 10 cm on a floor."""
+        """The default width of the finest squares: about a pixel, or 10 cm on a floor."""
         return 10.0 if self.crs and self.unit == "m" else 0.1 if self.unit == "m" else 1.0
 
     def __str__(self) -> str:
@@ -157,7 +157,7 @@ class PlaneQuadtree(Quadtree):
         return self.x + self.size * part
 
     def _edge_y(self, part: Any) -> Any:
-        """Where rows begin at a part of the side."""
+        """The start of rows at a part of the side."""
         return self.y + self.size * (part if self.down else 1 - part)
 
     def _nearest(self, at: Floats, edge: Any, sign: float) -> NDArray[np.uint64]:
@@ -172,7 +172,7 @@ class PlaneQuadtree(Quadtree):
 
 
 class GroundUnit(NamedTuple):
-    """In what areas are told: so many of the tree's own, and what that is called in words and in columns."""
+    """The unit of areas: its size in the tree's own unit, and its name in words and in columns."""
 
     per: float
     name: str
@@ -206,7 +206,7 @@ def ground_unit(tree: Any) -> GroundUnit:
 
 
 def reference_system(crs: str) -> Any:
-    """What an EPSG code means to pyproj; `InputError` where nobody knows it."""
+    """The reference system of an EPSG code; `InputError` if it is unknown."""
     from pyproj import CRS
     from pyproj.exceptions import CRSError
 
@@ -217,7 +217,7 @@ def reference_system(crs: str) -> Any:
 
 
 def _unit_of(crs: str) -> str:
-    """The unit of a reference system's axes; `InputError` for one in degrees, or that nobody knows."""
+    """The unit of a reference system's axes; `InputError` if it is degrees or unknown."""
     units = {axis.unit_name for axis in reference_system(crs).axis_info}
     known = {"metre": "m", "kilometre": "km", "foot": "ft", "US survey foot": "ft"}
     if len(units) != 1 or not units <= known.keys():

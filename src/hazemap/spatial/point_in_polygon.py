@@ -1,4 +1,4 @@
-"""Which polygon contains a point: the hot loops of `polygons`, which imports them inside its methods.
+"""Point in polygon: the hot loops of `polygons`, which imports them inside its methods.
 
 The plane is cut into equal squares. A square that no border touches is answered at once; in the others the few
 polygons that meet it are asked one by one, each over the edges of a narrow band of latitudes (ray casting, half-open).
@@ -48,9 +48,9 @@ class SquareGrid(NamedTuple):
 
 
 class PolygonSquares(NamedTuple):
-    """The squares of the plane and who may hold a point of each.
+    """The squares of the plane and the polygons that may hold a point of each.
 
-    `answer` is 0 where nobody is, p + 1 where polygon p alone decides, or -1 - r where record r is the first of a
+    `answer` is 0 without a polygon, p + 1 where polygon p alone decides, or -1 - r where record r is the first of a
     chain: `polygon` of a record, whether it holds all the square (`whole`), and the `after` record (-1: none).
     """
 
@@ -63,7 +63,7 @@ class PolygonSquares(NamedTuple):
 
 @compiled
 def step(value: float, low: float, scale: float, count: int) -> int:
-    """Which of `count` equal steps from `low` holds a value: never falls where the value rises."""
+    """The step of `count` equal ones from `low` that holds a value; never falls as the value rises."""
     return int(min(max((value - low) * scale, 0.0), count - 1.0))
 
 
@@ -289,7 +289,7 @@ def areas(edges: Floats, owner: Whole, polygons: int, e: float) -> Floats:
 
 @compiled
 def areas_inside(edges: Floats, first: NDArray[np.int64], which: NDArray[np.int64], boxes: Floats, e: float) -> Floats:
-    """What of each box (west, south, east, north) lies in its polygon, times b² in square metres.
+    """The area of each box (west, south, east, north) in its polygon, times b² in square metres.
 
     The edges of polygon p are edges[first[p] : first[p + 1]]. It is ∮ (q(φ) − q(south)) dλ/2 over the border, with
     longitudes and latitudes held within the box: so no ring is clipped. O(boxes · edges of their polygons).

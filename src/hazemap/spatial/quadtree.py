@@ -121,7 +121,7 @@ class Quadtree:
         return np.stack(found, axis=1)
 
     def level(self, cells: Cells) -> NDArray[np.int64]:
-        """How often the root was cut: the first cell of level l is 4^l, the last 2 · 4^l − 1; −1 for other numbers."""
+        """The level: the first cell of level l is 4^l, the last 2 · 4^l − 1; −1 for other numbers."""
         numbers = _numbers(cells)
         level = _level_of_all(numbers)
         if level is not None:
@@ -261,7 +261,7 @@ class Quadtree:
 
     @property
     def _prefix(self) -> str:
-        """What tells the digits of another square from a quadkey."""
+        """The mark that tells the digits of another square from a quadkey."""
         return "" if (self.left, self.top, self.side) == (0, 0, 1) else "root-"
 
     def _place(self, cells: Cells) -> tuple[Floats, Floats, Floats]:
@@ -325,5 +325,5 @@ def _digits(rows: NDArray[np.uint8], lead: NDArray[np.uint8]) -> Cells | None:
 
 
 def _as_number(letters: NDArray[np.uint8]) -> np.uint64:
-    """At most eight letters as the number that they are in big-endian order."""
+    """At most eight letters as a big-endian number."""
     return np.uint64(int.from_bytes(letters.tobytes(), "big"))

@@ -27,7 +27,7 @@ class DistrictQuadtree:
     A district square is its district's number with that of the square in place of the 1: district << 44 | square. So
     the levels are those of the districts, then those of the quadtree, and a point has both at once. A square that a
     border runs through is several district squares; one beside its district is a district square without ground (area
-    0), where nobody is.
+    0) and people.
 
     >>> import geopandas, shapely
     >>> halves = [shapely.box(0, 0, 1, 1), shapely.box(1, 0, 2, 1)]
@@ -111,7 +111,7 @@ class DistrictQuadtree:
         return found
 
     def outlines(self, cells: Cells) -> NDArray[Any]:
-        """What of each square lies in the district; empty where nothing does."""
+        """The part of each square in the district, perhaps empty."""
         cells = np.asarray(cells, dtype=np.uint64)
         found, inner = np.empty(len(cells), dtype=object), cells & _PATHS != _ONE
         found[~inner] = self.districts.outlines(cells[~inner])

@@ -101,7 +101,7 @@ class SubdividedDistricts(EqualByFields):
 
     @cached_property
     def _before(self) -> "dict[int, tuple[SubdividedDistricts, bool]]":
-        """Trees that somebody asked about: whether this one extends them."""
+        """A cache: whether this tree extends others."""
         return {}
 
     def _extends(self, other: "SubdividedDistricts") -> bool:
@@ -167,7 +167,7 @@ class SubdividedDistricts(EqualByFields):
         return found
 
     def _frames_of(self, base: Cells) -> Ints:
-        """Which dynamic district each district square is in; -1 for none."""
+        """The dynamic district of each district square; -1 for none."""
         found = np.full(len(base), -1)
         if (base[1:] >= base[:-1]).all():
             first, last = self.base.districts.span(self.dynamic)
@@ -204,7 +204,7 @@ class SubdividedDistricts(EqualByFields):
         return found
 
     def level(self, cells: Cells) -> Ints:
-        """How many districts and cuts lie above; -1 for numbers that are no cells."""
+        """The number of districts and cuts above; -1 for numbers that are not cells."""
         cells = np.asarray(cells, dtype=np.uint64)
         district, path = (cells & ~_PATHS) | _ONE, cells & _PATHS
         above = self.base.districts.level(district)
@@ -219,7 +219,7 @@ class SubdividedDistricts(EqualByFields):
         return np.where(known & ((path == _ONE) | same_way), above + path_length(cells), -1)
 
     def span(self, cells: Cells) -> tuple[Cells, Cells]:
-        """What its descendants would be if all were cut; at the ends of a district, all that is the district's."""
+        """The range of its descendants if all were cut; at the ends of a district, all of the district's."""
         cells = np.asarray(cells, dtype=np.uint64)
         district = (cells & ~_PATHS) | _ONE
         begin, end = self.base.districts.span(district)
@@ -321,7 +321,7 @@ class SubdividedDistricts(EqualByFields):
         return self.base.districts.span(self.dynamic)[1]
 
     def _static(self, cells: Cells) -> NDArray[np.bool_]:
-        """Which cells are districts with districts in them."""
+        """Whether cells are districts with districts in them."""
         upper = (cells & _PATHS == _ONE) & ~_among(cells, self.dynamic)
         upper[upper] = self.base.districts.level(cells[upper]) < self.base.districts.depth
         return np.asarray(upper)
@@ -358,7 +358,7 @@ class SubdividedDistricts(EqualByFields):
 
 
 def _among(cells: Cells, ascending: Cells) -> NDArray[np.bool_]:
-    """Which cells are among these; `np.isin` sorts them first."""
+    """Whether cells are among these; `np.isin` sorts them first."""
     if not len(ascending):
         return np.zeros(len(cells), dtype=np.bool_)
     found: NDArray[np.bool_] = ascending[np.minimum(np.searchsorted(ascending, cells), len(ascending) - 1)] == cells

@@ -178,7 +178,7 @@ class TwoLevelGrid(EqualByFields, PixelTree):
         return np.clip(np.where(at < self._start[0], at - 2, part), 0, self._blocks - 1)
 
     def _lines(self, block: Ints, wide: Ints, part: Ints, parts: Ints) -> tuple[Ints, Ints]:
-        """Where the part of a block begins and ends in one direction; `wide` blocks are cut together."""
+        """Start and end of a block's part in one direction; `wide` blocks are cut together."""
         pixels = 1 << self.base.depth
         begin, end = (np.floor_divide(edge * pixels, self.first) for edge in (block, block + wide))
         before, after = (begin + np.floor_divide(edge * (end - begin), parts) for edge in (part, part + 1))

@@ -17,11 +17,11 @@ from hazemap.errors import InputError
 from hazemap.field_types import check_fields
 
 LARGEST_TOTAL = (1 << 62) - 1
-"""Where the total weight of a person ends: beyond it their further cells in order get nothing."""
+"""The largest total weight of a person: further cells in order get nothing."""
 
 
 class Outside(Enum):
-    """What becomes of a person's rows in `NOWHERE`: those outside the map, and those without usable coordinates.
+    """The treatment of a person's rows in `NOWHERE`: those outside the map, and those without usable coordinates.
 
     `DROP` forgets them before anything is weighed, so that they use up nobody's allowance. `COUNT` weighs them like
     those of any other cell. `PEOPLE` drops them for a person who has some row in a cell, and counts, for a person who
@@ -39,7 +39,7 @@ class Outside(Enum):
 
     @property
     def asked(self) -> bool:
-        """Whether anybody's votes may lie in `NOWHERE`, so that it is a cell to ask about."""
+        """Whether votes may lie in `NOWHERE`, so that it is a cell to ask about."""
         return self is not Outside.DROP
 
     @property
@@ -49,7 +49,7 @@ class Outside(Enum):
 
     @classmethod
     def read(cls, written: object) -> "Outside":
-        """What `written` was; `InputError` for anything else."""
+        """The inverse of `written`; `InputError` for anything else."""
         for each in cls:
             if type(written) is type(each.written) and written == each.written:
                 return each
@@ -57,7 +57,7 @@ class Outside(Enum):
 
 
 class Sensitivity(NamedTuple):
-    """How far one person can move a vector of sums: in L1, and in L2 squared. Both integers, so exact."""
+    """The distance by which one person can move a vector of sums, in L1 and L2 squared. Both are integers, so exact."""
 
     l1: int
     l2_squared: int
@@ -83,7 +83,7 @@ def whole_weights(weights: NDArray[Any]) -> NDArray[np.int64]:
 
 
 class _Rule(ABC):
-    """What all rules have in common."""
+    """The common interface of all rules."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -95,7 +95,7 @@ class _Rule(ABC):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """How far one person can move the votes: all of theirs may lie in one cell, or in one coarser cell."""
+        """The sensitivity of the votes: all of a person's may lie in one cell, or in one coarser cell."""
         return Sensitivity(self.largest, self.largest**2)
 
     @property
@@ -105,7 +105,7 @@ class _Rule(ABC):
 
 
 class _AtMost(_Rule):
-    """A rule that leaves a person at most so many of what is `capped`, each one vote."""
+    """A rule that leaves a person at most this many of what is `capped`, each one vote."""
 
     most: int
     capped: str
@@ -257,7 +257,7 @@ class OwnMeans(_Rule):
 
 
 def whose_mean(records: int) -> str:
-    """Of what a mean is under `OwnMeans`, in words.
+    """The population of a mean under `OwnMeans`, in words.
 
     >>> whose_mean(1), whose_mean(10)
     ("people's own means, each once", 'records, up to 10 a person')
@@ -267,9 +267,9 @@ def whose_mean(records: int) -> str:
 
 @dataclass(frozen=True)
 class OneReport(_Rule):
-    """Of each person one report, which names one bin whatever they did: what a recipe asks in a round.
+    """One report of each person, which names one bin whatever they did: the question of a recipe's round.
 
-    To exchange what somebody did for anything else moves their report from one bin to another: L1 = 2, L2² = 2.
+    Exchanging a person's events for any others moves their report from one bin to another: L1 = 2, L2² = 2.
 
     >>> OneReport().sensitivity
     Sensitivity(l1=2, l2_squared=2)
@@ -280,7 +280,7 @@ class OneReport(_Rule):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """How far one person can move the counts of the bins."""
+        """The sensitivity of the counts of the bins."""
         return Sensitivity(2, 2)
 
     def __str__(self) -> str:

@@ -1,8 +1,8 @@
 """Pseudorandom numbers from a keyed hash: they choose which rows of a person are kept.
 
-A number depends on the key, on one person and on a word (which of their rows, which cell), so what is kept
-of a person never depends on anybody else. Privacy rests on that alone. Were the hash poor, or the key
-known, the choice would be less fair and nobody less private.
+A number depends on the key, on one person and on a word (which of their rows, which cell), so what is kept of a person
+never depends on other people. Privacy rests on that alone. Were the hash poor, or the key known, the choice would be
+less fair, and people as private as before.
 
 The hash is the finaliser of SplitMix64 (Steele, Lea and Flood 2014), twice for a person and twice for a
 word. Each step is a bijection, so two people never have one seed and one person never draws a number twice.
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 SamplingKey = int | bytes
-"""What makes one sample differ from another."""
+"""The seed of a sample."""
 
 
 class KeyWords(NamedTuple):

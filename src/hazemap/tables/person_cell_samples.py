@@ -1,4 +1,4 @@
-"""What each person measured in each place that is told: what a curator keeps of rows for estimators over samples."""
+"""Samples of each person in each published place, which a curator keeps of rows for estimators over samples."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,7 +31,7 @@ class PersonCellSamples:
 
     @cached_property
     def places(self) -> SampledPlaces:
-        """What is public of it."""
+        """The public part of it."""
         return sampled_places(
             self.pairs.tree,
             self.pairs.whereabouts,
@@ -55,7 +55,7 @@ class PersonCellSamples:
         return found
 
     def shares(self) -> Ints:
-        """What each pair counts for: min(m_ℓ, m) times their mean, in `UNIT`s, rounded: 0 … kept · UNIT."""
+        """The number that each pair adds: min(m_ℓ, m) times their mean, in `UNIT`s, rounded: 0 … kept · UNIT."""
         return _times(self._first, self._records, self.rows.kept)
 
     def squares(self) -> Ints:

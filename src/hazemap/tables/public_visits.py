@@ -46,7 +46,7 @@ class PublicLocations:
 
     @cached_property
     def people(self) -> Ints:
-        """How many people are in each place; int64[number]."""
+        """The number of people in each place; int64[number]."""
         return np.bincount(self.place, minlength=self.number)
 
     def weights(self, most: int) -> Ints:

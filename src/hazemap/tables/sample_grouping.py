@@ -39,7 +39,7 @@ class SampleCounts(EqualByFields):
 
     @property
     def people(self) -> int:
-        """How many people."""
+        """The number of people."""
         return len(self.counts)
 
     @cached_property
@@ -53,7 +53,7 @@ class SampleCounts(EqualByFields):
         return int(self.counts.max())
 
     def kept(self, most: int) -> Ints:
-        """min(m_ℓ, most): what is left of each person where nobody gives more than `most`."""
+        """min(m_ℓ, most): the samples left of each person if each gives at most `most`."""
         return np.minimum(self.counts, most)
 
     @cached_property
@@ -77,13 +77,14 @@ class Arrays(NamedTuple):
 
     @property
     def number(self) -> int:
-        """How many arrays there are, K̄."""
+        """The number of arrays, K̄."""
         return len(self.filled)
 
 
 class Filling(Enum):
-    """What of a person goes into the arrays: their first samples (as the paper says), or their mean, as many times (as
-    its authors' code does). The mean is of all their samples, so none is lost. Either way it is theirs alone, and the
+    """The samples of a person that go into the arrays: their first samples (as the paper says), or their mean, as many
+    times (as its authors' code does). The mean is of all their samples, so none is lost. Either way it is theirs alone,
+    and the
     mean of an array is a mean of values.
     """
 

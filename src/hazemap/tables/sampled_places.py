@@ -1,7 +1,7 @@
-"""What is public of the places in which samples are averaged: how many people and samples, who counts for how many.
+"""Public facts of the places in which samples are averaged: numbers of people and samples, and weights.
 
 All of it follows from whereabouts (VALUES ONLY): the estimators of Rameshwar et al. 2024 take it for granted, cell by
-cell; here it is told of every place of a release at once.
+cell; here they are for every place of a release at once.
 """
 
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ from hazemap.values.cell_slot_counters import CellTimeSlots
 from hazemap.values.value_encoding import STEPS
 
 UNIT = STEPS**2
-"""What a value at the upper bound is in sums of values and of their squares."""
+"""The upper bound of a value in sums of values and of their squares."""
 
 PARTS = 1 << 30
-"""`astray` is written in so many parts of 1, rounded up."""
+"""The denominator of `astray`, which is rounded up."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class SampledPlaces(EqualByFields):
             if getattr(self, name).shape != (self.tree.places,):
                 raise InputError("every place needs a number of people and of samples, and how these count")
         if not self.told.size or self.together < 1:
-            raise InputError("somebody must count in at least one place")
+            raise InputError("places per person must be at least 1")
         told = self.told
         if (
             (self.length < 0).any()
@@ -79,12 +79,12 @@ class SampledPlaces(EqualByFields):
 
     @cached_property
     def told(self) -> Ints:
-        """The numbers of the places that are told."""
+        """The numbers of the published places."""
         return np.flatnonzero(self.length)
 
     @property
     def whole(self) -> Bools:
-        """Of the places that are told, those in which every sample counts for itself; bool[told]."""
+        """The published places in which every sample counts for itself; bool[told]."""
         if self.by_people:
             return np.zeros(len(self.told), dtype=np.bool_)
         alike: Bools = self.kept[self.told] == self.samples[self.told]
@@ -124,7 +124,7 @@ class CountingPairs:
 
     @cached_property
     def arrays(self) -> "tuple[Arrays, ...]":
-        """Who is in which array, place after place. O(pairs log m)."""
+        """The people of each array, place after place. O(pairs log m)."""
         found = []
         for start, end, most in zip(
             self.firsts[:-1].tolist(), self.firsts[1:].tolist(), self.length.tolist(), strict=True
@@ -136,7 +136,7 @@ class CountingPairs:
 def sampled_places(
     tree: CellTimeSlots, where: PublicLocations, counting: Bools, length: Ints, *, grouped: bool, by_people: bool
 ) -> SampledPlaces:
-    """What is public of these places if these pairs count, each for `length` samples at most. O(pairs log m)."""
+    """Public facts of these places if these pairs count, each for `length` samples at most. O(pairs log m)."""
     asked = np.zeros(tree.places, dtype=np.int64)
     np.add.at(asked, where.place[counting], 1)
     length = np.where(asked > 0, length, 0)

@@ -87,7 +87,7 @@ class Fingerprint:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Fingerprint | None":
-        """What `to_bytes` wrote; `None` for anything else."""
+        """The inverse of `to_bytes`; `None` for anything else."""
         head, _, body = data.partition(b"\n")
         try:
             form, kind, key, level = head.split(b"\0")

@@ -97,7 +97,7 @@ class Groups(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CellVotesIndex:
-    """Where votes lie in a tree that is drawn over their base cells. Each answer is computed once.
+    """Positions of votes in a tree that is drawn over their base cells. Each answer is computed once.
 
     >>> from hazemap.spatial.binary_partition import BinaryPartition
     >>> from hazemap.spatial.quadtree import Quadtree
@@ -113,7 +113,7 @@ class CellVotesIndex:
 
     @cached_property
     def positions(self) -> Ints:
-        """Which of the tree's leaves holds each vote; -1 for none."""
+        """The tree's leaf that holds each vote; -1 for none."""
         return self.tree.positions(self.votes.cells)
 
     @cached_property

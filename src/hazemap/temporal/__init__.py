@@ -1,1 +1,1 @@
-"""When: timeslots, and the clocks of a place."""
+"""Time: timeslots, and the clocks of a place."""

@@ -1,4 +1,4 @@
-"""How the times of a table are written: declared, and never guessed from what rows hold."""
+"""Formats of a table's times: declared, and never guessed from rows."""
 
 from typing import Literal, get_args
 
@@ -11,7 +11,7 @@ TimeFormat = Literal["iso", "seconds", "milliseconds"]
 """ISO 8601 (`temporal.written_times`), or numbers since 1970 in this unit."""
 
 UNITS: dict[str, int] = {"iso": 0, "seconds": 1, "milliseconds": 1000}
-"""How many of them are a second; 0 for texts."""
+"""Units per second; 0 for texts."""
 
 FIRST, LAST = -62_135_596_800, 253_402_300_800
 """From when until before when years have four digits, in seconds since 1970."""

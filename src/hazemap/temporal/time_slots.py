@@ -34,7 +34,7 @@ class Always:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the slot is called."""
+        """The name of the slot."""
         return ("always",)
 
     def at(self, moments: Floats) -> Ints:
@@ -220,7 +220,7 @@ def clocks(name: str) -> ZoneInfo:
 
 
 def local(name: str, moments: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What the clocks show at each moment (seconds since 1970, UTC), as seconds too.
+    """Local clock times at moments (seconds since 1970, UTC), as seconds too.
 
     O(moments), and times log(transitions) if clocks are changed between the first and the last of them.
 

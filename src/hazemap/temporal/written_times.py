@@ -82,7 +82,7 @@ def _upper(letter) -> Any:  # type: ignore[no-untyped-def]  # pragma: no cover -
 
 @compiled
 def _number(letters, at, size, end) -> Any:  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """So many digits as a number; -1 where they are not there."""
+    """The number in the next digits; -1 if they are missing."""
     if at + size > end:
         return -1
     number = np.int64(0)
@@ -95,7 +95,7 @@ def _number(letters, at, size, end) -> Any:  # type: ignore[no-untyped-def]  # p
 
 @compiled
 def _digits(letters, at, end) -> int:  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """How many digits there are from a place on."""
+    """The number of digits from a position on."""
     size = 0
     while at + size < end and 48 <= letters[at + size] <= 57:
         size += 1
@@ -112,7 +112,7 @@ def _days(year, month, day) -> Any:  # type: ignore[no-untyped-def]  # pragma: n
 
 @compiled
 def _date(letters, at, end) -> Any:  # type: ignore[no-untyped-def]  # noqa: PLR0911, PLR0912 - one grammar  # pragma: no cover
-    """Where a date ends and how many days after 1970 it is; an end of -1 where there is none."""
+    """The end of a date and its days after 1970; an end of -1 if there is none."""
     year = _number(letters, at, 4, end)
     if year < 1:
         return np.int64(-1), np.int64(0)
@@ -163,7 +163,7 @@ def _date(letters, at, end) -> Any:  # type: ignore[no-untyped-def]  # noqa: PLR
 
 @compiled
 def _time(letters, at, end) -> Any:  # type: ignore[no-untyped-def]  # noqa: PLR0911 - one grammar  # pragma: no cover
-    """Where a time ends and how many microseconds it is after midnight; an end of -1 where there is none."""
+    """The end of a time and its microseconds after midnight; an end of -1 if there is none."""
     size = _digits(letters, at, end)
     colons = at + size < end and letters[at + size] == _COLON
     if not (size == 2 or (size == 1 and colons) or (not colons and size in (4, 6))):
@@ -265,7 +265,7 @@ def _written(letters, at, end) -> Any:  # type: ignore[no-untyped-def]  # pragma
 
 @compiled
 def _counted(letters, at, end, units) -> Any:  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Whether a text is a plain number, and how many microseconds it is where so many units are a second."""
+    """Whether a text is a plain number, and its microseconds for this many units per second."""
     negative = at < end and letters[at] == _MINUS
     if at < end and (letters[at] == _MINUS or letters[at] == _PLUS):
         at += 1
