@@ -28,6 +28,7 @@ from hazemap.protocols.dap.hpke_configs import HpkeConfig, HpkeConfigList
 from hazemap.protocols.dap.media_types import message_name
 from hazemap.protocols.dap.privacy_parameters import PrivacyParameters
 from hazemap.protocols.dap.problem_types import ProblemDocument, ProblemType
+from hazemap.protocols.dap.report_credentials import HeldCredential, ReportAdmission, ReportCredential, issued
 from hazemap.protocols.dap.resource_paths import id_text, read_id
 from hazemap.protocols.dap.task import Task
 from hazemap.protocols.dap.task_configuration import BatchMode, TaskConfiguration
@@ -41,6 +42,7 @@ from hazemap.protocols.dap.vdaf_configuration import (
     read_configuration,
 )
 from hazemap.protocols.hpke import Aead, CipherSuite, Kdf, Kem, KeyPair
+from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.protocols.tls_encoding import Structure
 from hazemap.protocols.vdaf.ping_pong import MessageType, PingPongMessage
 
@@ -155,6 +157,19 @@ def opened(data: bytes) -> None:
     must(sealed == SEALED)
 
 
+ISSUER, DEVICE = (Identity.from_bytes(bytes([number]) * 32) for number in (1, 2))
+CREDIT = HeldCredential.received(
+    issued(ISSUER, bytes(32), bytes(32), b"ann", DEVICE.public), DEVICE, ISSUER.public, bytes(32)
+).spent(b"a report", (b"leader's", b"helper's"))
+
+
+def admitted(data: bytes) -> None:
+    """A credential: only the one that was issued and spent is genuine."""
+    if not ReportCredential.from_bytes(data).is_genuine(ISSUER.public, bytes(32), b"a report"):
+        raise Refused("it is not signed so")
+    must(data == CREDIT.to_bytes())
+
+
 def corpus() -> dict[str, tuple[list[bytes], Check]]:
     """By the name of a decoder, bytes that it takes, and the decoder."""
     extensions = (Extension(1, b"one"), Extension(2, bytes(40)))
@@ -206,6 +221,12 @@ def corpus() -> dict[str, tuple[list[bytes], Check]]:
         for mode in (BatchMode.TIME_INTERVAL, BatchMode.LEADER_SELECTED)
         for each in measured
     ]
+    admission = ReportAdmission(ISSUER.public, 1_000)
+    ends = "https://one.example/", "https://two.example/"
+    tasks += [
+        Task.created(bytes(32), b"fuzz", *ends, 3600, 100, BatchMode.TIME_INTERVAL, each, admission=admission)
+        for each in measured[2:]
+    ]
     configs = HpkeConfigList((HpkeConfig(1, 0x20, 1, 1, RECEIVER.public), HpkeConfig(2, 0x9999, 9, 9, b"")))
     metadata_09 = upload_09.ReportMetadata09(bytes(16), 3600)
     bound = upload.InputShareAad(bytes(32), tasks[0].configuration, metadata[1], bytes(32))
@@ -241,6 +262,8 @@ def corpus() -> dict[str, tuple[list[bytes], Check]]:
         [collection.AggregateShare(SEALED)],
         [collection.AggregateShareAad(bytes(32), tasks[0].configuration, job) for job in jobs],
         privacy,
+        [admission],
+        [CREDIT],
     ]
     found: dict[str, tuple[list[bytes], Check]] = {
         type(group[0]).__name__: ([each.to_bytes() for each in group], structure(type(group[0])))
@@ -260,6 +283,7 @@ def corpus() -> dict[str, tuple[list[bytes], Check]]:
         "media type": ([upload.UploadRequest.media_type().encode()], understood_media_type),
         "id": ([id_text(bytes(range(32))).encode()], understood_id),
         "extensions of a report": ([each.to_bytes() for each in metadata], understood_extensions),
+        "credential": ([CREDIT.to_bytes()], admitted),
         "HPKE": ([SEALED.to_bytes()], opened),
     }
 

@@ -7,9 +7,12 @@ from itertools import islice, product
 import pytest
 from tests.issuing import ISSUER, credential
 
+from hazemap.aggregator.report_expiry import expiry_writes
+from hazemap.aggregator.task_records import TaskRecords
 from hazemap.errors import CodecError, InputError
 from hazemap.protocols.dap.aggregator_task import AggregatorTask
 from hazemap.protocols.dap.basic_types import ReportError, Role
+from hazemap.protocols.dap.credential_checks import CredentialChecks
 from hazemap.protocols.dap.extensions import Extension
 from hazemap.protocols.dap.problem_types import DapProblem, ProblemType
 from hazemap.protocols.dap.report_credentials import (
@@ -29,7 +32,7 @@ from hazemap.protocols.vdaf.prio3 import prio3_histogram
 
 from .test_aggregator_routes import served
 from .test_refusals import HOUR, at_helper, refusal, upload_errors
-from .two_servers import Crash, TwoServers, a_task
+from .two_servers import PRECISION, Crash, TwoServers, a_task
 
 INVALID, DROPPED, REPLAYED = ReportError.INVALID_MESSAGE, ReportError.REPORT_DROPPED, ReportError.REPORT_REPLAYED
 CELLS = HistogramConfiguration(4, 2)
@@ -246,6 +249,33 @@ def test_what_holds_no_reports_is_refused_by_its_head_and_one_of_two_at_once_is_
             assert two.leader.store.read("SELECT count(*) FROM reports") == [(1,)]
 
     asyncio.run(story())
+
+
+def test_a_credential_is_spent_for_as_long_as_the_task_is_served_though_its_report_has_expired():
+    two = admitting(report_expiry=3 * PRECISION)
+    mine = report(two)
+    assert upload_errors(two, mine) == [] and at_helper(two, mine) == [None]
+    two.now += 5 * PRECISION
+    for server in (two.leader, two.helper):
+        server.store.write_now(*expiry_writes(1, server.task, two.now))
+    assert two.leader.store.read("SELECT count(*) FROM reports") == [(0,)]
+    assert upload_errors(two, mine) == [DROPPED], "it is too old"
+    later = report(two)
+    assert upload_errors(two, later) == [DROPPED] and at_helper(two, later) == [DROPPED]
+    assert upload_errors(two, report(two, b"ben")) == []
+    two.close()
+
+
+def test_a_report_that_a_server_knows_is_known_without_its_signatures(two, monkeypatch):
+    mine = report(two)
+    asked = [(mine.metadata, mine.public_share)]
+    at_helper(two, mine)
+    monkeypatch.setattr(ReportCredential, "is_genuine", lambda *_: pytest.fail("it was looked at again"))
+    records = TaskRecords(two.helper.store.read, 1)
+    checks = CredentialChecks.of(two.helper.task, records, asked)
+    checks.check(*asked[0])
+    checks.spend(*asked[0])
+    assert checks.changes({mine.metadata.report_id}) == ()
 
 
 ACTIONS = ("first", "first again", "other", "before", "after", "turn", "leader dies", "helper dies")

@@ -137,6 +137,8 @@ class OpenRound:
     ) -> None:
         self.announcement, self.states, self.until, self.own, self.issue = announcement, states, until, own, issue
         self.changed = asyncio.Event()
+        self.credited = set[str]()
+        """devices of which it is on the disk that they were given credentials"""
 
     @property
     def turnout(self) -> Turnout:
@@ -210,7 +212,9 @@ class Announcing:
         if there is None:
             raise Late(_OVER)
         made = await asyncio.to_thread(there.issue, device, keys)
-        await self._store.write(Write(_CREDITED, (batch, device.name)))
+        if device.name not in there.credited:
+            await self._store.write(Write(_CREDITED, (batch, device.name)))
+            there.credited.add(device.name)
         return made
 
     async def answered(self, device: Device, batch: bytes, declined: str | None) -> None:
