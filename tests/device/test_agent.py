@@ -180,6 +180,9 @@ def test_what_becomes_of_an_answer_is_on_the_log(store):
     settle(store, 20)
     for status, outcome, again in (
         (409, "the server took no more answers to this stage", True),
+        (401, "the server did not accept an answer (HTTP 401)", True),
+        (404, "the server did not accept an answer (HTTP 404)", True),
+        (413, "the server did not accept an answer (HTTP 413)", False),
         (422, "the server did not accept an answer (HTTP 422)", False),
         (410, "the server has stopped this study", False),
     ):

@@ -203,14 +203,16 @@ class Agent:
             await self.commits.write(self._outcome(work, step, answer))
 
     def _outcome(self, work: ServerTask, step: Step, answer: HttpReply) -> tuple[Write, ...]:
-        """What became of an answer. A 409 may be about bytes that had arrived before, so the session stays open."""
+        """What became of an answer. After 410, 413 and 422 the session is over; else its message may come again."""
         if 200 <= answer.status < 300:
             return self._answering.ended(work.session, SENT[Stage.UNMASK]) if step.last else ()
         if answer.status == 410:
             return self._answering.ended(work.session, "the server has stopped this study")
         if answer.status == 409:
             return self._answering.noted(work.session, "the server took no more answers to this stage")
-        return self._answering.ended(work.session, f"the server did not accept an answer (HTTP {answer.status})")
+        outcome = f"the server did not accept an answer (HTTP {answer.status})"
+        became = self._answering.ended if answer.status in (413, 422) else self._answering.noted
+        return became(work.session, outcome)
 
     async def _enrol_again(self) -> None:
         """The server does not know the ticket any more: the same identity gets a new one."""

@@ -166,7 +166,7 @@ export class Agent {
     if (reply === null) return;
     const { status } = await this.http.send("POST", path, ticket, reply, "application/octet-stream");
     this.log(`sent ${reply.length} bytes (HTTP ${status})`);
-    if (status === 413 || status === 422 || (last && status === 204)) await this.device.close(session);
+    if (status === 410 || status === 413 || status === 422 || (last && status === 204)) await this.device.close(session);
     this.answered = Date.now();
     if (campaign !== null && this.device.ended(campaign)) this.ended = campaign;
   }
