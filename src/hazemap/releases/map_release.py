@@ -365,7 +365,9 @@ class Release(BaseRelease, contents=MapContents):
 
     @cached_property
     def kurtosis(self) -> float:
-        """The largest excess kurtosis of any answer: no cell's own can be larger, as variances only mix them."""
-        if isinstance(self.map.noise, Independent):
-            return self.map.noise.kurtosis
-        return max((exchange.answer.kurtosis for exchange in self.transcript), default=0.0)
+        """The largest excess kurtosis of any answer: no cell's own can be larger, as variances only mix them.
+
+        A release as it was made and the same one from its file know this alone, so their intervals are the same.
+        """
+        alone = self.map.noise.kurtosis if isinstance(self.map.noise, Independent) else 0.0
+        return max((exchange.answer.kurtosis for exchange in self.transcript), default=alone)
