@@ -386,3 +386,25 @@ def test_when_an_answer_to_a_recipe_goes_out_does_not_tell_how_long_its_query_ra
             patched.setattr(agents.time, "monotonic", lambda: clock[0])
             stepped(agent)
     assert slept == [104.0, 104.0, 108.0]
+
+
+def test_a_message_that_comes_again_and_again_is_answered_less_and_less_often(store):
+    """It was answered 119 times a minute: each time the same bytes were sent."""
+    settle(store, 20)
+    room = Room(store, task())
+    asked, posted = work(room), answer(204)
+    agent = made(store, Scripted(*[asked, posted] * 15))
+    first, *waits = stepped(agent, 15)
+    assert first <= 1.5 * agents.AGAIN
+    for number, wait in enumerate(waits):
+        assert 0.5 <= wait / min(300.0, agents.AGAIN * 2.0**number) <= 1.5
+    assert agent.answers == 15 and len({content for method, _, _, content in agent.http_transport.sent if content}) == 1
+
+
+def test_sessions_that_a_server_ends_before_they_are_paid_are_begun_less_and_less_often(store):
+    settle(store, 20)
+    rooms = [Room(store, task(), nonce=bytes([number]) * 32) for number in range(8)]
+    agent = made(store, Scripted(*[each for room in rooms for each in (work(room), answer(410))]))
+    waits = stepped(agent, 8)
+    for number, wait in enumerate(waits):
+        assert 0.5 <= wait / min(60.0, agents.AGAIN * 2.0**number) <= 1.5

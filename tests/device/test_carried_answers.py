@@ -132,7 +132,7 @@ def test_a_crash_before_or_after_sending_changes_no_byte_and_no_charge(room):
     leader.send = send
     assert room.answered(asked) is None
     assert room.answered(asked) is None  # the server did not hear it
-    assert len(leader.bodies) == 5 and len(set(leader.bodies)) == 1
+    assert len(leader.bodies) == 4 and len(set(leader.bodies)) == 1, "what has arrived is not sent again"
     [charge] = room.charges
     assert (charge.epsilon, charge.campaign, charge.round) == (Fraction(1, 4), "homes", 1)
     [line] = room.log
@@ -324,3 +324,45 @@ def test_a_report_that_is_kept_goes_nowhere_else_if_its_batch_is_announced_in_ot
     assert room.answered(carried(**changes)) == CHANGED
     assert not room.servers[ONE].bodies and not room.servers[THREE].bodies and len(room.charges) == 1
     assert room.answered(carried()) == LEFT
+
+
+def kept_bytes(room):
+    [(size,)] = room.store.read("SELECT coalesce(sum(length(sealed)), 0) FROM reports")
+    return size
+
+
+def test_a_report_that_has_arrived_or_is_never_taken_lies_on_no_disk(room):
+    assert room.answered(carried()) is None
+    assert kept_bytes(room) < 100 and room.answered(carried()) is None and len(room.charges) == 1
+    room.servers[ONE].status = 400
+    assert "does not take" in room.answered(carried(batch="cd"))
+    assert kept_bytes(room) < 200 and room.answered(carried(batch="cd")) == LEFT
+
+
+def test_reports_that_no_server_takes_are_few_and_are_left_a_day_after_their_time(room, monkeypatch):
+    monkeypatch.setattr("hazemap.device.report_records.MOST_KEPT", 2)
+    room.servers[ONE].there = True
+    send = room.servers[ONE].send
+
+    async def lost(method, *rest):
+        if method == "POST":
+            raise Unreachable("not now")
+        return await send(method, *rest)
+
+    room.servers[ONE].send = lost
+    for batch in ("aa", "bb"):
+        with pytest.raises(Unreachable):
+            room.answered(carried(batch=batch))
+    assert "that no server has taken yet, and makes no other" in room.answered(carried(batch="cc"))
+    assert len(room.charges) == 2
+    answers = room.answers()
+    assert answers.forsaken(datetime.now(UTC)) == ()
+    writes = answers.forsaken(datetime.now(UTC) + timedelta(days=1, minutes=11))
+    assert room.store.commit([writes]) == [None] and kept_bytes(room) < 200
+    assert {line.outcome for line in room.log[:2]} == {"made; no server took it"}
+
+
+def test_a_round_that_costs_nearly_nothing_is_refused_before_a_row_is_read(room, monkeypatch):
+    monkeypatch.setattr("hazemap.device.device_account.Rows.table", lambda *_: pytest.fail("a row was read"))
+    told = room.answered(carried(share=Fraction(1, 1_001)))
+    assert "on this device a round costs ε = 0.001 or more" in told and not room.charges

@@ -137,7 +137,7 @@ def test_a_report_is_charged_at_the_recipes_price_kept_held_and_sent_once_in_the
             room.answered(asked)
     leader.send = send
     assert room.answered(asked) is None and room.answered(asked) is None
-    assert len(leader.bodies) == 4 and len(set(leader.bodies)) == 1 and not room.servers[TWO].bodies
+    assert len(leader.bodies) == 3 and len(set(leader.bodies)) == 1 and not room.servers[TWO].bodies
     [(since, bodies)] = room.held
     assert since >= begun and not bodies, "held before it was sent, and once"
     [charge] = room.charges

@@ -44,7 +44,7 @@ def step(store, asked=None, make=made):
     """A report that is made and paid, and the statements that keep it."""
     own = account(store)
     paid = own.paid(AskedReport(asked or request(), POLICY), NOW, make)
-    return paid.made, (*paid.writes, own.reports.kept(BATCH, KeptReport(1, WORDS, paid.made)))
+    return paid.made, (*paid.writes, own.reports.kept(BATCH, KeptReport(1, 99, WORDS, paid.made)))
 
 
 @pytest.mark.parametrize("crash", ["before the transaction", "after it, before the reply"])
@@ -57,7 +57,7 @@ def test_a_crash_between_charge_and_reply_costs_nothing_twice(tmp_path, crash):
             assert store.commit([writes]) == [None]
     with EncryptedStore.opened(path) as store:
         kept = account(store).reports.find(BATCH)
-        assert kept == (None if crash == "before the transaction" else KeptReport(1, WORDS, parcel))
+        assert kept == (None if crash == "before the transaction" else KeptReport(1, 99, WORDS, parcel))
         assert len(RecipeAccount(store, 1).charges()) == (kept is not None)
 
 

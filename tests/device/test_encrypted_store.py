@@ -211,7 +211,8 @@ def test_two_processes_that_make_one_store_agree_on_its_key(path):
 
 
 @pytest.mark.parametrize(
-    ("version", "added"), [(1, ("campaigns", "events", "policies", "reports", "logs")), (2, ("logs",))]
+    ("version", "added"),
+    [(1, ("campaigns", "events", "policies", "reports", "logs", "sums")), (2, ("logs", "sums")), (3, ("sums",))],
 )
 def test_an_older_store_gets_what_later_versions_added_and_keeps_what_it_has(path, version, added):
     with EncryptedStore.opened(path, create=True) as store:
@@ -222,6 +223,6 @@ def test_an_older_store_gets_what_later_versions_added_and_keeps_what_it_has(pat
         store.read(f"PRAGMA user_version = {version}")
     for _ in range(2):
         with EncryptedStore.opened(path) as store:
-            assert store.read("PRAGMA user_version") == [(3,)]
+            assert store.read("PRAGMA user_version") == [(4,)]
             assert store.read("SELECT * FROM campaigns") == store.read("SELECT * FROM logs") == []
             assert len(Rows(store, device)) == 1

@@ -483,3 +483,24 @@ def test_a_message_that_nobody_thought_of_is_refused_and_stops_no_device(store, 
     monkeypatch.setattr("hazemap.device.server_task.ReadTask.refusal", lambda *_: 1 / 0)
     step = room.answering(0).answer(room.work(0), NOW)
     assert (step.reply, step.refusal) == (None, "this device cannot deal with the message")
+
+
+def test_a_device_answers_so_many_rounds_in_a_period_and_no_more_whatever_they_cost(store):
+    """40,000 rounds of nearly nothing made each look at the account cost a second."""
+    [first, *_] = settle(store, 20)
+    few = replace(FEW, rounds=2)
+    for number in (1, 2, 3):
+        room = Room(store, task(share=Fraction(1, 100)), policy=few, nonce=bytes([number]) * 32)
+        while room.server.stage < Stage.ASSENT and not room.told:
+            for position in range(20):
+                room.turn(position)
+            room.server.advance() if not room.told else None
+        assert (room.told.get(0) == "this device has nothing left to spend on this round") == (number == 3)
+    assert "has answered 2 rounds and reports in 30 days" in ActivityLog(store, first).lines()[-1].outcome
+    assert len(PrivacyAccount(store, first).charges()) == 2
+
+
+def test_a_session_whose_round_costs_nearly_nothing_is_not_begun(store):
+    settle(store, 20)
+    assert "a round costs ε = 0.001 or more" in Room(store, task(share=Fraction(1, 1_001))).turn(0).refusal
+    assert Room(store, task(share=Fraction(1, 1_000)), nonce=b"2" * 32).turn(0).reply

@@ -52,7 +52,7 @@ FILE = VECTORS / "device" / "verdicts.json"
 
 OWN: tuple[dict[str, Any], ...] = (
     {"longest": 65_536},
-    {"people": 2, "survivors": 1, "corrupt": "0", "campaign": "1000000000000", "period": "1000000000000",
+    {"people": 2, "survivors": 1, "corrupt": "0", "campaign": "1000000000000", "period": "1000000000000", "least": "0",
      "longest": 65_536, "finest": 0, "modes": ["malicious", "semi-honest"], "local": "20",
      "aggregators": ["https://one.example/", "https://two.example:8443/dap/"]},
     {"people": 150, "survivors": 120, "corrupt": "1/20", "finest": 300, "longest": 64, "times": False,
@@ -71,6 +71,7 @@ ROWS: tuple[list[list[float | None]], ...] = (
 RULES: dict[str, tuple[str, ...]] = {
     "length": ("letters, its purpose",),
     "letters": ("characters that cannot be printed",),
+    "least": ("but on this device a round costs",),
     "campaign": ("but one campaign may cost",),
     "corrupt": ("of the others work with the server, but this device assumes",),
     "mode": ("this client takes part in",),
@@ -118,7 +119,9 @@ TASKS = ReadTasks()
 
 def person(rules: dict[str, Any]) -> Policy:
     """A person's rules from those of the other device, whose file is JSON."""
-    exact = {name: Fraction(rules[name]) for name in ("corrupt", "campaign", "period", "local") if name in rules}
+    exact = {
+        name: Fraction(rules[name]) for name in ("corrupt", "campaign", "period", "local", "least") if name in rules
+    }
     lists = {name: tuple(rules[name]) for name in ("modes", "aggregators") if name in rules}
     return Policy(**{**rules, **exact, **lists})
 
@@ -393,6 +396,7 @@ CHANGES: tuple[tuple[bytes, bytes], ...] = (
     (b'"shard":1000', b'"shard":1099511627777'),
     (b'"most":1', b'"most":2147483649'),
     (b'"share":{"fraction":"1/2"}', b'"share":{"fraction":"2"}'),
+    (b'{"fraction":"1/2"}', b'{"fraction":"1/1001"}'),
     (b'{"Mode":2},"people":1000', b'{"Mode":1},"people":1000'),
     (b'{"Quadtree":{"depth":5,"left":0.5,"side":0.25,"top":0.25}}', b'{"Cuts":{}}'),
     (b'{"Quadtree":{"depth":5,"left":0.5,"side":0.25,"top":0.25}}', b'{"PlaneQuadtree":{}}'),

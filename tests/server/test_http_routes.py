@@ -174,7 +174,7 @@ def test_devices_and_strangers_cannot_give_orders(tmp_path):
     assert status.json()["devices"] == 1
 
 
-def test_the_same_reply_again_is_no_fault_and_another_is_late(tmp_path):
+def test_the_same_reply_again_is_no_fault_and_another_is_refused(tmp_path):
     async def play(town):
         work = await seated(town)
         device, session = town.devices[0], work[0]["session"]
@@ -189,7 +189,7 @@ def test_the_same_reply_again_is_no_fault_and_another_is_late(tmp_path):
         return again, changed, nothing, status, after
 
     again, changed, nothing, status, after = told(tmp_path, crowd(12), play)
-    assert [each.status_code for each in (again, changed, nothing, after)] == [204, 409, 204, 409]
+    assert [each.status_code for each in (again, changed, nothing, after)] == [204, 422, 204, 409]
     assert status["state"] == "done"
     assert not status["rounds"][0]["culprits"]
 

@@ -54,6 +54,10 @@ AFTER_REFUSALS = Backoff(first=AGAIN, most=60.0)
 """How long to wait after some refusals in a row: each is a line in the person's log, which a server could fill."""
 
 
+AFTER_REPEATS = Backoff(first=AGAIN, most=300.0)
+"""How long to wait after messages in a row that were answered before: sending again costs a battery."""
+
+
 def _always_there(_: ServerTask) -> bool:
     return True
 
@@ -83,6 +87,7 @@ class Agent:
     heard: float = 0.0
     failures: int = 0
     refused: int = 0
+    repeated: int = 0
     failed: int = 0
     answers: int = 0
     finished: int = 0
@@ -127,7 +132,7 @@ class Agent:
     async def _step(self) -> float:
         if time.monotonic() - self._swept > SWEEP or not self._swept:
             self._swept = time.monotonic()
-            await self.commits.write(self._answering.forsaken(_now()))
+            await self.commits.write((*self._answering.forsaken(_now()), *self._carrying.forsaken(_now())))
         answer = await self.http_transport.send("GET", "/v1/tasks", self.enrolment.ticket or "")
         if answer.status == 204:
             return jittered(ASK) if answer.wait is None else max(answer.wait, LEAST)
@@ -150,25 +155,33 @@ class Agent:
         await self.commits.write(step.writes)
         if step.held:
             await self._held(begun)
-        await self._send(work, step)
-        self.refused = self.refused + 1 if step.refusal is not None else 0
-        return AFTER_REFUSALS.wait(self.refused) if self.refused else jittered(AGAIN)
+        taken = await self._send(work, step)
+        return self._rest(step.refusal is None and taken, new=bool(step.writes))
+
+    def _rest(self, taken: bool, new: bool) -> float:
+        """The seconds to wait after an answer: more after some in a row that were refused, or given before."""
+        self.refused = 0 if taken else self.refused + 1
+        self.repeated = 0 if new else self.repeated + 1
+        if self.refused:
+            return AFTER_REFUSALS.wait(self.refused)
+        return AFTER_REPEATS.wait(self.repeated) if self.repeated else jittered(AGAIN)
 
     async def _carried(self, work: ServerTask) -> float:
         """A report that goes to other servers: made, charged and sent there; the server hears only that it was."""
         asked, seen = self._carrying.recipe_task(work), self._carrying.account.seen()
         if asked is not None:
             await self.public_log.read(self.http_transport, asked, seen)
+        new = self._carrying.account.reports.find(work.session) is None
         told = await self._carrying.answered(work, _now(), seen, self._held)
         path, ticket = f"/v1/tasks/{work.session.hex()}", self.enrolment.ticket or ""
         if told is None:
             await self.http_transport.send("POST", path, ticket)
-            self.answers, self.finished, self.refused = self.answers + 1, self.finished + 1, 0
-            return jittered(AGAIN)
+            self.answers, self.finished = self.answers + 1, self.finished + 1
+            return self._rest(taken=True, new=new)
         content = json.dumps({"reason": told}).encode()
         await self.http_transport.send("POST", f"{path}/refusal", ticket, content, "application/json")
-        self.refusals, self.refused = self.refusals + 1, self.refused + 1
-        return AFTER_REFUSALS.wait(self.refused)
+        self.refusals += 1
+        return self._rest(taken=False, new=new)
 
     async def _credentials(self, session: bytes, keys: bytes) -> bytes:
         """What the server gives for a report to others, bound to these keys."""
@@ -187,8 +200,8 @@ class Agent:
         finally:
             await self.turns.acquire()
 
-    async def _send(self, work: ServerTask, step: Step) -> None:
-        """What is on the disk goes out; what becomes of it is noted."""
+    async def _send(self, work: ServerTask, step: Step) -> bool:
+        """What is on the disk goes out; what becomes of it is noted. False where the server ends the session."""
         path = f"/v1/tasks/{work.session.hex()}"
         ticket = self.enrolment.ticket or ""
         if step.refusal is not None:
@@ -201,6 +214,8 @@ class Agent:
             self.sent += len(step.reply)
             self.finished += step.last and answer.status < 300
             await self.commits.write(self._outcome(work, step, answer))
+            return answer.status < 300 or answer.status == 409
+        return True
 
     def _outcome(self, work: ServerTask, step: Step, answer: HttpReply) -> tuple[Write, ...]:
         """What became of an answer. After 410, 413 and 422 the session is over; else its message may come again."""

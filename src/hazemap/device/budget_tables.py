@@ -8,7 +8,7 @@ from fractions import Fraction
 from hazemap.device.encrypted_store import EncryptedStore
 from hazemap.device.privacy_account import PrivacyAccount
 from hazemap.device.recipe_account import rho_of, with_campaigns
-from hazemap.device.recipe_charge import Spending, recipe_charges, spending
+from hazemap.device.recipe_charge import Spending, before, spending, summed_recipe_charges
 from hazemap.recipes.policy import Accounting, AnalysisBudget, DeviceLimit, FieldBudget, ShippedPolicy
 
 
@@ -43,11 +43,13 @@ class BudgetLine:
 
 
 def budget_lines(store: EncryptedStore, device: int, policy: ShippedPolicy, now: datetime) -> Iterator[BudgetLine]:
-    """Every line of a device under the policy that it allows: analyses, fields, limits. O(charges · lines).
+    """Every line of a device under the policy that it allows: analyses, fields, limits. O(days · lines).
 
     `now` is the account's time (`account_clock`).
     """
-    charges, campaigns = recipe_charges(store, device), PrivacyAccount(store, device)
+    windows = {policy.days, *(limit.days for limit in policy.limits)}
+    charges = summed_recipe_charges(store, device, *(before(now, days) for days in windows))
+    campaigns = PrivacyAccount(store, device)
     for analysis in policy.analyses:
         own = spending((each for each in charges if each.analysis == analysis.name), policy.days, now)
         yield _line("analysis", analysis.name, analysis, own, policy)

@@ -29,6 +29,7 @@ from hazemap.device.report_lines import ReportLines
 from hazemap.device.report_records import KeptReport
 from hazemap.device.round_report_line import RoundReportLine
 from hazemap.device.server_task import ReadTask, ServerTask
+from hazemap.device.session_records import GRACE
 from hazemap.device.shuffled_line import ShuffledLine
 from hazemap.errors import CodecError, Refused
 from hazemap.protocols.chained_log import LogHead
@@ -102,6 +103,8 @@ class CarriedAnswers:
                 raise Refused(CHANGED)
             if kept is None and (reason := self._refusal(carried, seen)):
                 raise Refused(reason)
+            if kept is not None and not kept.parcel:
+                return None  # it has arrived
             line = self._line(carried, work)
             if kept is None:
                 kept, begun = await self._paid(work, carried, line, now, seen)
@@ -110,8 +113,21 @@ class CarriedAnswers:
             await line.sent(kept.parcel)
         except Exception as error:
             return await self._refused(work, error, now, seen, kept)
-        await self._noted(kept, _arrived(carried))
+        await self.commits.write(self._ended(work.session, kept, _arrived(carried)))
         return None
+
+    def forsaken(self, now: datetime) -> tuple[Write, ...]:
+        """The statements that delete the reports that no server took in time."""
+        left = self.account.reports.forsaken(now)
+        return tuple(write for kept, gone in left for write in (gone, self._became(kept, "made; no server took it")))
+
+    def _ended(self, batch: bytes, kept: KeptReport, outcome: str) -> tuple[Write, ...]:
+        """The statements that delete the bytes of a report, and note what became of it."""
+        return self.account.reports.emptied(batch, kept), self._became(kept, outcome)
+
+    def _became(self, kept: KeptReport, outcome: str) -> Write:
+        log = self.account.log
+        return log.changed(kept.number, log.line(kept.number).ended(outcome))
 
     def _refusal(self, carried: CarriedTask, seen: LogHead) -> str | None:
         return carried_refusal(self.account.policy, carried) or self.account.public_log.refusal(carried.task, seen)
@@ -144,13 +160,14 @@ class CarriedAnswers:
         Whatever can be refused is refused before rows or events are read.
         """
         account, task = self.account, carried.task
-        reason = line.refusal() or account.terms.refusal(task, carried.carrier)
+        reason = line.refusal() or account.terms.refusal(task, carried.carrier) or account.reports.full()
         if reason:
             raise Refused(reason)
         await line.ready()
         number, begun = account.log.next_number(), monotonic()
         made = (self._map_report if task.recipe is None else self._recipe_report)(carried, line, now)
-        kept = KeptReport(number, bytes.fromhex(digest(carried)), made.parcel)
+        until = int(work.ends(now.timestamp())) + GRACE
+        kept = KeptReport(number, until, bytes.fromhex(digest(carried)), made.parcel)
         logger.info("device %d reports to round %d of %s", account.device, task.round, task.campaign)
         await self.commits.write(
             (
@@ -190,12 +207,6 @@ class CarriedAnswers:
         parcel = line.sealed([paid.made.astype(bool).tolist()], int(now.timestamp()), coins)
         return _Made(parcel, paid.writes, weighed.answered(weighed.entry(now), paid.made, parcel))
 
-    async def _noted(self, kept: KeptReport, outcome: str) -> None:
-        """Say in the log what became of a report, unless it says so already."""
-        line = self.account.log.line(kept.number)
-        if line.outcome != outcome:
-            await self.commits.write((self.account.log.changed(kept.number, line.ended(outcome)),))
-
     async def _refused(
         self, work: ServerTask, error: Exception, now: datetime, seen: LogHead, kept: KeptReport | None
     ) -> str:
@@ -203,7 +214,8 @@ class CarriedAnswers:
         read = lambda: ReadTask(carried_task(work.task or "").task)  # noqa: E731
         refusal = self.account.refused(work.session, error, now, read, number)
         logged = self.account.public_log.kept(seen) if self.recipe_task(work) is not None else ()
-        await self.commits.write((*refusal.writes, *logged))
+        gone = () if kept is None else (self.account.reports.emptied(work.session, kept),)
+        await self.commits.write((*refusal.writes, *logged, *gone))
         return refusal.told
 
 

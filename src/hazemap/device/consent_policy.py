@@ -13,7 +13,7 @@ from typing import Any
 
 from hazemap.device.query_description import described
 from hazemap.errors import FileError, InputError, Refused
-from hazemap.privacy.budget import ZCDP, PureDP, exact
+from hazemap.privacy.budget import ZCDP, Budget, PureDP, exact
 from hazemap.protocols.secure_aggregation.minimum_parameters import MinimumParameters
 from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
 from hazemap.recipes.policy import MOST_DAYS, MOST_REPORTS, Carrier
@@ -41,6 +41,8 @@ class Policy:
     campaign: Fraction = Fraction(1)
     period: Fraction = Fraction(2)
     days: int = 30
+    least: Fraction = Fraction(1, 1_000)
+    rounds: int = 1_000
     people: int = 100
     survivors: int = 50
     corrupt: Fraction = Fraction(1, 10)
@@ -65,8 +67,10 @@ class Policy:
     upload: int = 1 << 22
 
     def __post_init__(self) -> None:
-        for name in ("campaign", "period", "local"):
-            what = "the most ε₀ of a report" if name == "local" else f"the most ε of a {name}"
+        for name in ("campaign", "period", "local", "least"):
+            what = {"local": "the most ε₀ of a report", "least": "the least ε of a round"}.get(
+                name, f"the most ε of a {name}"
+            )
             value = exact(getattr(self, name), what)
             if value < 0:
                 raise InputError(f"{what} is 0 or more, not {value}")
@@ -77,10 +81,13 @@ class Policy:
         object.__setattr__(self, "corrupt", exact(self.corrupt, "the part of a shard that works with the server"))
         if not 0 <= self.corrupt < 1:
             raise InputError(f"the part of a shard that works with the server is 0 to below 1, not {self.corrupt}")
-        for name in ("days", "people", "survivors", "longest", "keep", "upload"):
+        for name in ("days", "rounds", "people", "survivors", "longest", "keep", "upload"):
             if type(getattr(self, name)) is not int or getattr(self, name) < 1:
                 raise InputError(f"{name} is a whole number of at least 1, not {getattr(self, name)!r}")
-        for name, most in (("days", MOST_DAYS), ("keep", MOST_DAYS), ("reports", MOST_REPORTS)):
+        for name, most in (
+            *(("days", MOST_DAYS), ("keep", MOST_DAYS)),
+            *(("reports", MOST_REPORTS), ("rounds", MOST_REPORTS)),
+        ):
             if type(getattr(self, name)) is not int or not 0 <= getattr(self, name) <= most:
                 raise InputError(f"{name} is a whole number, at most {most:,}; found {getattr(self, name)!r:.40}")
         if not isinstance(self.finest, int | float) or not self.finest >= 0:
@@ -199,6 +206,8 @@ class Policy:
             return "a campaign says its price in epsilon, or in epsilon and delta; this one says it in rho"
         if task.price.rho > task.budget.rho:
             return f"this round costs {task.price}, more than its whole campaign ({task.budget})"
+        if reason := self.too_cheap(task.price):
+            return reason
         whole = task.price if isinstance(task.price, PureDP) else task.budget
         if whole.epsilon > self.campaign:
             return f"this round costs {whole}, but one campaign may cost {float(self.campaign):.6g} in all"
@@ -208,6 +217,13 @@ class Policy:
                 f" may cost {float(self.local):.6g}"
             )
         return None
+
+    def too_cheap(self, price: Budget) -> str | None:
+        """Why a round of this price is not answered: rounds that cost nearly nothing would fill the device's disk."""
+        enough = price.epsilon >= self.least if isinstance(price, PureDP) else 2 * price.rho >= self.least**2
+        if enough:
+            return None
+        return f"this round costs {price}, but on this device a round costs ε = {float(self.least):.6g} or more"
 
     def _assumption(self, task: Task) -> str | None:
         if task.cohort.corrupt < self.corrupt:
@@ -236,6 +252,12 @@ _PAGE: Mapping[str, tuple[tuple[str, str, str], ...]] = {
         ("campaign", "campaign", "The most ε that one campaign, or one analysis in its period, may cost in all."),
         ("period", "period", "The most ε that all campaigns and recipes together may cost in this many days:"),
         ("days", "days", "the length of that time."),
+        (
+            "least",
+            "least",
+            "The least ε of one round or report: cheaper ones only fill a disk.",
+        ),
+        ("rounds", "rounds", "The most rounds and reports that are answered in that time."),
         ("delta", "delta", "The most δ that all campaigns together may cost in it, where people randomise reports."),
     ),
     "cohort": (

@@ -21,6 +21,7 @@ from typing import Generic, NamedTuple, TypeVar
 from hazemap.device.account_clock import AccountClock
 from hazemap.device.activity_log import ActivityLog
 from hazemap.device.campaign_terms import CampaignTerms
+from hazemap.device.charge_sums import ChargeSums
 from hazemap.device.consent_policy import Policy
 from hazemap.device.encrypted_store import EncryptedStore, Write
 from hazemap.device.enrolment import Enrolment
@@ -39,6 +40,7 @@ from hazemap.device.shipped_policies import ShippedPolicies
 from hazemap.device.unanswered_line import unanswered
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import FileError, HazemapError, Refused, Unreachable
+from hazemap.privacy.budget import PureDP
 from hazemap.protocols.chained_log import LogHead
 from hazemap.protocols.secure_aggregation.coins import DeviceCoins
 from hazemap.recipes.policy import ShippedPolicy
@@ -161,7 +163,7 @@ class DeviceAccount:
         else:
             epsilon = asked.request.price.epsilon
             charge = self._recipes.charge(asked.request, paid_at.now, number)
-        return PaidAnswer(make(), epsilon, (charge, *paid_at.writes))
+        return PaidAnswer(make(), epsilon, (charge, *paid_at.writes, *ChargeSums(self.store, self.device).writes()))
 
     def counted(self, words: str, trouble: str | None) -> str:
         """What the log says of rows that were counted, or could not be."""
@@ -206,7 +208,14 @@ class DeviceAccount:
         return self.sessions.closed(session), self.log.added(self.log.next_number(), line)
 
     def _check(self, asked: MapRound | AskedReport, paid_at: datetime) -> None:
+        if self._campaigns.answered(self.policy.days, paid_at) >= self.policy.rounds:
+            raise PrivateRefusal(
+                f"this device has answered {self.policy.rounds:,} rounds and reports in {self.policy.days} days, and"
+                " answers no more in that time"
+            )
         if isinstance(asked, AskedReport):
+            if reason := self.policy.too_cheap(PureDP(asked.request.price.epsilon)):
+                raise Refused(reason)
             refused = self._recipes.refusal(asked.request, asked.policy, paid_at)
         else:
             if reason := self._campaigns.refusal(asked.task, self.policy, paid_at):

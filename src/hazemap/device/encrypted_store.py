@@ -1,11 +1,11 @@
 """The one file of a device, or of many: rows, events, identity, sessions, account and log, sealed with AES-256-GCM.
 
-In clear are numbers only: of a device, a sequence number, how many stages of a session were answered, the day on which
-rows and events expire, the version of a policy, how long a server's log is; of the name of a stream, a campaign, a
-server or a session there is a tag (HMAC). Everything else is sealed under a key of the device's own (HKDF of the
-store's key), bound by its associated data to its table, device, number and day, so that nothing can be moved to another
-place unseen. Nonces are random, 96 bits: a device may seal 2³² records before two could meet with probability 2⁻³²
-(NIST SP 800-38D §8.3), a session has six.
+In clear are numbers only: of a device, a sequence number, up to which charges are summed, how many stages of a session
+were answered, the day on which rows and events expire, the version of a policy, how long a server's log is; of the name
+of a stream, a campaign, a server or a session there is a tag (HMAC). Everything else is sealed under a key of the
+device's own (HKDF of the store's key), bound by its associated data to its table, device, number and day, so that
+nothing can be moved to another place unseen. Nonces are random, 96 bits: a device may seal 2³² records before two could
+meet with probability 2⁻³² (NIST SP 800-38D §8.3), a session has six.
 
 What is deleted is overwritten in the file (secure_delete), and the journal beside it is emptied every hour at least. A
 disk, a backup or a copy may hold it longer, sealed. A transaction is on the disk when it ends, or was never there.
@@ -33,7 +33,7 @@ from hazemap.errors import FileError, HazemapError, InputError
 from hazemap.protocols.secure_aggregation.key_agreement import expand
 
 _APPLICATION = 0x485A4456  # "HZDV", in SQLite's header
-_SCHEMA = 3
+_SCHEMA = 4
 _TABLES = (
     "CREATE TABLE about (name TEXT PRIMARY KEY NOT NULL, value BLOB NOT NULL)",
     "CREATE TABLE devices (device INTEGER PRIMARY KEY AUTOINCREMENT, sealed BLOB NOT NULL)",
@@ -67,7 +67,11 @@ _THIRD = (
         PRIMARY KEY (device, tag))""",
     "PRAGMA user_version = 3",
 )
-_ADDED = {1: _SECOND, 2: _THIRD}
+_FOURTH = (
+    "CREATE TABLE sums (device INTEGER PRIMARY KEY NOT NULL, through INTEGER NOT NULL, sealed BLOB NOT NULL)",
+    "PRAGMA user_version = 4",
+)
+_ADDED = {1: _SECOND, 2: _THIRD, 3: _FOURTH}
 """What was added to each version. An older store gets it when it is opened, and keeps all it has."""
 
 _CHECK = b"hazemap device store 1"

@@ -18,9 +18,10 @@ from fractions import Fraction
 from typing import Any
 
 from hazemap.device.campaign_fields import EVERY, fields_read
+from hazemap.device.charge_sums import ChargeSums
 from hazemap.device.consent_policy import Policy
 from hazemap.device.encrypted_store import EncryptedStore, Write
-from hazemap.device.recipe_charge import Spending, before, dated, recipe_charges, spending
+from hazemap.device.recipe_charge import Spending, before, dated, spending, summed_recipe_charges
 from hazemap.privacy.amplification.zcdp_of_sum import SPILL
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.recipes.query_class import StreamFieldName
@@ -46,6 +47,8 @@ class DeviceCharge:
     delta: Fraction = Fraction(0)
     fields: frozenset[StreamFieldName] = EVERY
     seen: bool = False
+    times: int = 1
+    """How often it was paid, where it stands for several (`charge_sums`)."""
 
     def to_json(self) -> dict[str, str | int | list[str]]:
         """As it is sealed."""
@@ -64,7 +67,7 @@ class DeviceCharge:
 
 @dataclass(frozen=True)
 class PrivacyAccount:
-    """The account of one device: O(charges) for every question, some microseconds each."""
+    """The account of one device: a question costs some microseconds for each day, and not for each charge."""
 
     store: EncryptedStore
     device: int
@@ -73,6 +76,11 @@ class PrivacyAccount:
         """Every charge for a campaign, the oldest first; those for recipes are in `recipe_charge`."""
         found = (json.loads(plain) for _, plain in self.store.records("charges", self.device))
         return [_read(each) for each in found if "campaign" in each]
+
+    def summed(self, *since: datetime | None) -> list[DeviceCharge]:
+        """The same, summed, for windows from these moments on."""
+        found = ChargeSums(self.store, self.device).charges(*since)
+        return [_read(fields, times) for _, fields, times in found if "campaign" in fields]
 
     def spent(
         self,
@@ -88,22 +96,29 @@ class PrivacyAccount:
         where reports were `seen`.
         """
         since = before(now, days)
-        every = self.charges() + ([] if more is None else [_charge(more, bytes(32), now, seen)])
+        every = self.summed(since) + ([] if more is None else [_charge(more, bytes(32), now, seen)])
         chosen = [each for each in every if field is None or field in each.fields]
         charges = [each for each in chosen if since is None or each.time > since]
-        shared = [each.rho for each in charges if each.rho is not None]
-        pure = [each.epsilon**2 / 2 for each in charges if each.rho is None]
+        rhos = [each.times * (each.epsilon**2 / 2 if each.rho is None else each.rho) for each in charges]
+        shared = sum(each.times for each in charges if each.rho is not None)
         return Spending(
             spent(charges),
             sum({each.campaign: each.delta for each in charges if each.rho is not None}.values(), Fraction(0)),
-            None if any(each.seen for each in charges) else sum(shared + pure, Fraction(0)),
-            len(shared) * SPILL,
-            len(charges),
+            None if any(each.seen for each in charges) else sum(rhos, Fraction(0)),
+            shared * SPILL,
+            sum(each.times for each in charges),
         )
+
+    def answered(self, days: int, now: datetime) -> int:
+        """How many rounds and reports were paid in the last `days`."""
+        since = before(now, days)
+        recipes = spending(summed_recipe_charges(self.store, self.device, since), days, now).reports
+        return recipes + sum(each.times for each in self.summed(since) if since is None or each.time > since)
 
     def refusal(self, task: Task, policy: Policy, now: datetime) -> str | None:
         """Why this round cannot be paid; None where it can."""
-        charges = self.charges()
+        since = before(now, policy.days)
+        charges = self.summed(since)
         price, campaign = self.price(task, charges), spent(charges, campaign=task.campaign)
         if campaign + price > policy.campaign:
             return (
@@ -118,8 +133,7 @@ class PrivacyAccount:
                 f"this round costs ε = {shown(price)} and {shown(campaign)} is spent, but this campaign said it"
                 f" would cost {shown(_whole(task))} in all"
             )
-        recipes = spending(recipe_charges(self.store, self.device), policy.days, now).epsilon
-        since = before(now, policy.days)
+        recipes = spending(summed_recipe_charges(self.store, self.device, since), policy.days, now).epsilon
         period = spent(charges, since=since) + recipes
         after = spent([*charges, _charge(task, bytes(32), now)], since=since) + recipes
         if after > policy.period:
@@ -133,7 +147,7 @@ class PrivacyAccount:
         """The ε that a round adds to what was spent; that of its whole campaign, once, where it shares out a ρ."""
         if isinstance(task.price, PureDP):
             return task.price.epsilon
-        charges = self.charges() if charges is None else charges
+        charges = self.summed() if charges is None else charges
         paid = max((c.epsilon for c in _shared(charges, task.campaign)), default=Fraction(0))
         return max(Fraction(0), _whole(task) - paid)
 
@@ -161,7 +175,7 @@ def spent(charges: list[DeviceCharge], campaign: str | None = None, since: datet
     for charge in chosen:
         if charge.rho is not None:
             whole[charge.campaign] = max(charge.epsilon, whole.get(charge.campaign, Fraction(0)))
-    return sum((c.epsilon for c in chosen if c.rho is None), sum(whole.values(), Fraction(0)))
+    return sum((c.times * c.epsilon for c in chosen if c.rho is None), sum(whole.values(), Fraction(0)))
 
 
 def _charge(task: Task, session: bytes, now: datetime, seen: bool = False) -> DeviceCharge:
@@ -174,10 +188,18 @@ def _charge(task: Task, session: bytes, now: datetime, seen: bool = False) -> De
     return DeviceCharge(task.campaign, task.round, session.hex(), epsilon, now, fields=read)
 
 
-def _read(record: dict[str, Any]) -> DeviceCharge:
+def _read(record: dict[str, Any], times: int = 1) -> DeviceCharge:
     rationals = {name: Fraction(record[name]) for name in ("epsilon", "rho", "delta") if name in record}
     known = {"fields": frozenset(map(StreamFieldName.parse, record["fields"]))} if "fields" in record else {}
-    read: dict[str, Any] = record | rationals | known | {"time": datetime.fromisoformat(record["time"])}
+    read: dict[str, Any] = (
+        record
+        | rationals
+        | known
+        | {
+            "time": datetime.fromisoformat(record["time"]),
+            "times": times,
+        }
+    )
     return DeviceCharge(**read)
 
 
@@ -192,7 +214,9 @@ def _whole(task: Task) -> Fraction:
 
 def _beyond_rho(task: Task, charges: list[DeviceCharge]) -> str | None:
     """ρ's add, however a campaign's questions depend on its answers (Bun and Steinke 2016, lemma 2.3)."""
-    spent_rho = sum((charge.rho or Fraction(0) for charge in _shared(charges, task.campaign)), Fraction(0))
+    spent_rho = sum(
+        (charge.times * (charge.rho or Fraction(0)) for charge in _shared(charges, task.campaign)), Fraction(0)
+    )
     if spent_rho + task.price.rho <= task.budget.rho:
         return None
     return (

@@ -25,7 +25,15 @@ from functools import lru_cache
 from hazemap.device.campaign_fields import fields_read
 from hazemap.device.encrypted_store import EncryptedStore, Write
 from hazemap.device.privacy_account import PrivacyAccount, shown
-from hazemap.device.recipe_charge import RecipeCharge, Spending, dated, recipe_charges, spending
+from hazemap.device.recipe_charge import (
+    RecipeCharge,
+    Spending,
+    before,
+    dated,
+    recipe_charges,
+    spending,
+    summed_recipe_charges,
+)
 from hazemap.device.report_request import ReportRequest
 from hazemap.privacy.budget import ApproxDP
 from hazemap.privacy.report_price import ReportPrice
@@ -47,7 +55,7 @@ class RecipeRefusal:
 
 @dataclass(frozen=True)
 class RecipeAccount:
-    """The account of one device: O(charges) for every question, about 10 µs each."""
+    """The account of one device: a question costs some microseconds for each day, and not for each charge."""
 
     store: EncryptedStore
     device: int
@@ -61,7 +69,7 @@ class RecipeAccount:
         analysis = policy.analysis(request.analysis)
         if analysis is None:
             return RecipeRefusal(f"this device knows no analysis {request.analysis!r:.80}")
-        charges = self.charges()
+        charges = self._summed(policy, now)
         reasons = (
             *(RecipeRefusal(reason) for reason in _asked(request, analysis)),
             *(RecipeRefusal(reason) for reason in _achieved(request, analysis)),
@@ -84,7 +92,7 @@ class RecipeAccount:
         for budget in budgets:
             if task.randomiser is not None and task.randomiser.replacement > budget.local_epsilon:
                 return RecipeRefusal(_too_loud(budget, task.randomiser.replacement))
-        charges, campaigns = self.charges(), PrivacyAccount(self.store, self.device)
+        charges, campaigns = self._summed(policy, now), PrivacyAccount(self.store, self.device)
         for field in budgets:
             recipes = spending((each for each in charges if field.field in each.fields), policy.days, now)
             both = with_campaigns(recipes, campaigns.spent(policy.days, now, task, field.field, seen), reports=True)
@@ -95,6 +103,10 @@ class RecipeAccount:
             for reason in _passed("this device", both, limit, limit.days, policy.accounting):
                 return RecipeRefusal(reason, private=True)
         return None
+
+    def _summed(self, policy: ShippedPolicy, now: datetime) -> list[RecipeCharge]:
+        windows = {policy.days, *(limit.days for limit in policy.limits)}
+        return summed_recipe_charges(self.store, self.device, *(before(now, days) for days in windows))
 
     def next_number(self) -> int:
         """The number of the next charge: take it before the account is read, and charge under it."""
@@ -179,8 +191,10 @@ def _beyond_study(request: ReportRequest, charges: list[RecipeCharge]) -> Iterat
     """What all reports to a study, sent at whatever time, would cost more than it said at first."""
     if request.whole is None:
         return
-    own = [*(each.price for each in charges if each.study == request.study), request.price]
-    epsilon, delta = (sum((getattr(each, name) for each in own), Fraction(0)) for name in ("epsilon", "delta"))
+    own = [*((each.price, each.times) for each in charges if each.study == request.study), (request.price, 1)]
+    epsilon, delta = (
+        sum((times * getattr(price, name) for price, times in own), Fraction(0)) for name in ("epsilon", "delta")
+    )
     if epsilon > request.whole.epsilon or delta > request.whole.delta:
         yield (
             f"with this report the study {request.study} would cost {ReportPrice(epsilon, delta)}, but it said that it"

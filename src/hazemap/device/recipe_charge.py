@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from hazemap.device.charge_sums import ChargeSums
 from hazemap.device.encrypted_store import EncryptedStore
 from hazemap.privacy.report_price import ReportPrice
 from hazemap.recipes.query_class import StreamFieldName
@@ -42,6 +43,8 @@ class RecipeCharge:
     schedule: str | None = None
     round: int = 1
     study: str = ""
+    times: int = 1
+    """How often it was paid, where it stands for several (`charge_sums`)."""
 
     def to_json(self) -> dict[str, Any]:
         """As it is sealed, and for machines."""
@@ -78,7 +81,13 @@ def recipe_charges(store: EncryptedStore, device: int) -> list[RecipeCharge]:
     return [_read(number, fields) for number, fields in found if fields.get("kind") == KIND]
 
 
-def _read(number: int, found: dict[str, Any]) -> RecipeCharge:
+def summed_recipe_charges(store: EncryptedStore, device: int, *since: datetime | None) -> list[RecipeCharge]:
+    """The same, summed, for windows from these moments on."""
+    found = ChargeSums(store, device).charges(*since)
+    return [_read(number, fields, times) for number, fields, times in found if fields.get("kind") == KIND]
+
+
+def _read(number: int, found: dict[str, Any], times: int = 1) -> RecipeCharge:
     rho = None if found["rho"] is None else Fraction(found["rho"])
     return RecipeCharge(
         number=number,
@@ -91,6 +100,7 @@ def _read(number: int, found: dict[str, Any]) -> RecipeCharge:
         schedule=found["schedule"],
         round=found["round"],
         study=found.get("study", ""),
+        times=times,
     )
 
 
@@ -102,16 +112,16 @@ def spending(charges: Iterable[RecipeCharge], days: int, now: datetime) -> Spend
     """
     since = before(now, days)
     chosen = [each for each in charges if since is None or each.time > since]
-    alone = [each.price for each in chosen if each.schedule is None]
-    together = {each.schedule: each.price for each in chosen if each.schedule is not None}
+    alone = [(each.price, each.times) for each in chosen if each.schedule is None]
+    together = {each.schedule: (each.price, 1) for each in chosen if each.schedule is not None}
     prices = [*alone, *together.values()]
-    known = [found for price in prices if (found := price.in_zcdp) is not None]
+    known = [(*found, times) for price, times in prices if (found := price.in_zcdp) is not None]
     return Spending(
-        epsilon=sum((price.epsilon for price in prices), Fraction(0)),
-        delta=sum((price.delta for price in prices), Fraction(0)),
-        rho=sum((rho for rho, _ in known), Fraction(0)) if len(known) == len(prices) else None,
-        spill=sum((spill for _, spill in known), Fraction(0)),
-        reports=len(chosen),
+        epsilon=sum((times * price.epsilon for price, times in prices), Fraction(0)),
+        delta=sum((times * price.delta for price, times in prices), Fraction(0)),
+        rho=sum((times * rho for rho, _, times in known), Fraction(0)) if len(known) == len(prices) else None,
+        spill=sum((times * spill for _, spill, times in known), Fraction(0)),
+        reports=sum(each.times for each in chosen),
     )
 
 
@@ -120,8 +130,8 @@ def dated(store: EncryptedStore, device: int, now: datetime) -> datetime:
 
     Otherwise what is paid while a clock is set back would be forgotten when it is put right.
     """
-    times = (json.loads(plain)["time"] for _, plain in store.records("charges", device))
-    return max([now, *map(datetime.fromisoformat, times)])
+    last = ChargeSums(store, device).last()
+    return now if last is None else max(now, last)
 
 
 def before(now: datetime, days: int) -> datetime | None:

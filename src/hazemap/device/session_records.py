@@ -11,7 +11,10 @@ from datetime import datetime
 
 from hazemap.device.encrypted_store import EncryptedStore, Write
 
-MOST_OPEN, LARGEST_OPEN = 64, 1 << 28
+GRACE = 86_400
+"""Seconds after its end for which a session, or a report that was not taken, is kept: servers are started again."""
+
+MOST_OPEN, LARGEST_OPEN = 64, 1 << 26
 """Sessions that one device keeps open at a time, and their bytes: a server may invite without end, and never go on."""
 
 

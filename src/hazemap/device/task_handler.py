@@ -20,7 +20,7 @@ from hazemap.device.encrypted_store import Write
 from hazemap.device.recipe_answer import Audience, RecipeAnswers, WeighedRecipe
 from hazemap.device.recipe_log_entry import RecipeLogEntry
 from hazemap.device.server_task import TASKS, ServerTask, task_of
-from hazemap.device.session_records import Record
+from hazemap.device.session_records import GRACE, Record
 from hazemap.errors import Refused
 from hazemap.privacy.distributed_noise import NoAddedNoise
 from hazemap.protocols.chained_log import LogHead
@@ -33,9 +33,6 @@ from hazemap.trust.device_tasks import Task
 from hazemap.trust.randomised_reports import randomised
 
 logger = logging.getLogger("hazemap.device")
-
-GRACE = 86_400
-"""Seconds after its end for which a session is kept open, in case its server was started again."""
 
 SENT = {
     Stage.KEYS: "sent its keys",

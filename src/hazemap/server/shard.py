@@ -111,10 +111,11 @@ class Shard:
             return await asyncio.shield(stored[1])
         if self._before.get(position) == digest:
             return None
+        early = len(message) < 2 or message[1] < _REPLIES[self.sum.stage]
+        if early or (self._asked(position) is None and not stored):
+            raise Late("this was not asked for, or it came too late: ask for work again")
         if stored:
             raise Refused("this stage was answered in other words: a device that was put back leaves the session")
-        if self._asked(position) is None or len(message) < 2 or message[1] < _REPLIES[self.sum.stage]:
-            raise Late("this was not asked for, or it came too late: ask for work again")
         return await self._happens(SumEvent(position, message), digest)
 
     async def decline(self, position: int, reason: str) -> None:

@@ -13,6 +13,8 @@ const [ASK, LEAST, AGAIN, LONGEST, SWEEP, MOST_BACKOFF] = [30, 0.25, 0.5, 3_600,
 const HOLD = 4;
 /** Seconds at most between questions after refusals in a row: each is a line in the person's log, which a server could fill. */
 const MOST_AFTER_REFUSALS = 60;
+/** Seconds at most after messages in a row that were answered before: to send again costs a battery. */
+const MOST_AFTER_REPEATS = 300;
 /** The stage of a round whose reports go to other servers. */
 const ANNOUNCED = 0;
 
@@ -41,6 +43,7 @@ export class Agent {
   private signal: AbortSignal = new AbortController().signal;
   private failures = 0;
   private refused = 0;
+  private repeated = 0;
   private swept = -Infinity;
   private ended: string | null = null;
   private answered = Infinity;
@@ -104,14 +107,16 @@ export class Agent {
     const begun = performance.now();
     const answer = await this.device.answer(work, now);
     if (answer.held) await sleep(HOLD - (((performance.now() - begun) / 1_000) % HOLD), this.signal);
-    await this.send(work.session, answer);
-    return this.after(answer.refusal !== null);
+    const taken = await this.send(work.session, answer);
+    return this.after(answer.refusal === null && taken, !answer.again);
   }
 
-  /** The seconds to wait after an answer, or after some refusals in a row. */
-  private after(refusal: boolean): number {
-    this.refused = refusal ? this.refused + 1 : 0;
-    return jittered(Math.min(MOST_AFTER_REFUSALS, AGAIN * 2 ** Math.min(Math.max(this.refused - 1, 0), 20)));
+  /** The seconds to wait after an answer: more after some in a row that were refused, or given before. */
+  private after(taken: boolean, fresh: boolean): number {
+    this.refused = taken ? 0 : this.refused + 1;
+    this.repeated = fresh ? 0 : this.repeated + 1;
+    const [most, times] = this.refused ? [MOST_AFTER_REFUSALS, this.refused] : [MOST_AFTER_REPEATS, this.repeated];
+    return jittered(Math.min(most, AGAIN * 2 ** Math.min(Math.max(times - 1, 0), 20)));
   }
 
   private async enrolled(): Promise<void> {
@@ -122,6 +127,7 @@ export class Agent {
 
   /** A report that goes to other servers: made, charged and sent there; the server hears only that it was. */
   private async carried(work: ServerTask, now: number): Promise<number> {
+    const fresh = this.store.report(work.session) === undefined;
     const key = (url: string) => fetchedKey(url, this.pins.get(url) ?? "");
     const path = `/v1/tasks/${work.session}`;
     const due = await this.device.report(work, now, {
@@ -147,7 +153,7 @@ export class Agent {
     } else {
       await this.http.post(`${path}/refusal`, this.store.record.ticket, { reason: refusal });
     }
-    return this.after(refusal !== null);
+    return this.after(refusal === null, fresh);
   }
 
   /** The server's credential for a report to others, bound to this key. */
@@ -158,16 +164,17 @@ export class Agent {
     throw status === 401 || status === 409 ? new Unreachable(why, wait) : new Refused(why);
   }
 
-  /** What is in the store goes out. A 409 may be about bytes that had arrived before, so the session stays open. */
-  private async send(session: string, { reply, refusal, campaign, last }: DeviceAnswer): Promise<void> {
+  /** What is in the store goes out; false where the server ends the session. A 409 may be about bytes that had arrived before, so the session stays open. */
+  private async send(session: string, { reply, refusal, campaign, last }: DeviceAnswer): Promise<boolean> {
     const path = `/v1/tasks/${session}`;
     const ticket = this.store.record.ticket;
     if (refusal !== null) await this.http.post(`${path}/refusal`, ticket, { reason: refusal });
-    if (reply === null) return;
+    if (reply === null) return true;
     const { status } = await this.http.send("POST", path, ticket, reply, "application/octet-stream");
     this.log(`sent ${reply.length} bytes (HTTP ${status})`);
     if (status === 410 || status === 413 || status === 422 || (last && status === 204)) await this.device.close(session);
     this.answered = Date.now();
     if (campaign !== null && this.device.ended(campaign)) this.ended = campaign;
+    return status < 300 || status === 409;
   }
 }

@@ -40,6 +40,8 @@ export interface DeviceAnswer {
   readonly last: boolean;
   /** Whether it goes out at a time that does not tell how long a query ran. */
   readonly held?: boolean;
+  /** Whether the same message was answered before: the bytes are those of then. */
+  readonly again?: boolean;
 }
 
 /** What a device may have besides: the clock of all devices of a page, and what recipes need. */
@@ -209,6 +211,10 @@ export class Device {
     const task = await readTask(text);
     const charges: Charge[] = [];
     const answered = await answer(state, work.message, this.owner(task, now, charges));
+    if (answered === state) {
+      await this.store.save(); // the first time may have failed
+      return { reply: state.reply, refusal: null, campaign: task.campaign, last: state.stage === LAST_STAGE, again: true };
+    }
     return this.kept(work, text, task, answered, charges, now);
   }
 

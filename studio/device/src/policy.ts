@@ -21,6 +21,9 @@ export interface Policy {
   readonly campaign: Fraction;
   readonly period: Fraction;
   readonly days: number;
+  /** The least ε of a round or report, and the most of them in so many `days`: cheaper or more would only fill a disk. */
+  readonly least: Fraction;
+  readonly rounds: number;
   readonly longest: number;
   /** The side in metres of the smallest cell in which rows are counted. */
   readonly finest: number;
@@ -41,6 +44,8 @@ export const DEFAULT_POLICY: Policy = {
   campaign: new Fraction(1),
   period: new Fraction(2),
   days: 30,
+  least: new Fraction(1, 1_000),
+  rounds: 1_000,
   longest: 1 << 16,
   finest: 5,
   modes: [MALICIOUS],
@@ -72,6 +77,7 @@ function rule(name: string, value: Json): unknown {
     case "people":
     case "survivors":
     case "days":
+    case "rounds":
     case "longest":
     case "reports":
       if (typeof value !== "bigint" || value < 1n || value > 1n << 31n) throw new InputError(`${name} is a whole number of at least 1`);
@@ -79,6 +85,7 @@ function rule(name: string, value: Json): unknown {
     case "corrupt":
     case "campaign":
     case "period":
+    case "least":
     case "local":
       if (typeof value !== "string" && typeof value !== "bigint") throw new InputError(`${name} is a text such as "0.5" or "1/3"`);
       return Fraction.parse(`${value}`);
@@ -116,6 +123,13 @@ export const minimumOf = (policy: Policy): MinimumParameters => ({
   modes: policy.modes,
 });
 
+/** `Refused` where a round costs nearly nothing: many such would fill the device's disk. */
+export function checkLeast({ least }: Policy, price: Fraction): void {
+  if (price.compare(least) < 0) {
+    throw new Refused(`this round costs ε = ${price.toNumber()}, but on this device a round costs ε = ${least.toNumber()} or more`);
+  }
+}
+
 /** `Refused` where this person does not answer a task, whoever carries the answer. What was spent is not looked at. */
 function checkOrder(policy: Policy, task: Task): void {
   if (longer(task.campaign, LONGEST_NAME) || longer(task.purpose, LONGEST_PURPOSE)) {
@@ -124,6 +138,7 @@ function checkOrder(policy: Policy, task: Task): void {
   if (/[\p{C}\p{Z}]/u.test((task.campaign + task.purpose).replaceAll(" ", ""))) {
     throw new Refused("the campaign's name or purpose holds characters that cannot be printed");
   }
+  if (!task.asked) checkLeast(policy, task.price);
   if (!task.asked && task.price.compare(policy.campaign) > 0) { // what a recipe costs is the shipped policy's to judge
     throw new Refused(`this round costs ε = ${task.price.toNumber()}, but one campaign may cost ${policy.campaign.toNumber()} in all`);
   }

@@ -11,8 +11,16 @@ export function spent(record: DeviceRecord, counts: (charge: Charge) => boolean)
   return record.charges.filter(counts).reduce((sum, { epsilon }) => sum.plus(Fraction.written(epsilon)), new Fraction(0));
 }
 
+/** `Refused` where as many rounds and reports were answered in the period as its person lets it. */
+export function checkRounds(record: DeviceRecord, { rounds, days }: Policy, now: number): void {
+  if (record.charges.filter(({ time }) => time > now - days * DAY).length >= rounds) {
+    throw new Refused("this device has nothing left to spend on this round");
+  }
+}
+
 /** `Refused` where a round costs more than is left of its campaign, or of the person's period. */
 export function checkSpending(record: DeviceRecord, policy: Policy, task: Task, now: number): void {
+  checkRounds(record, policy, now);
   const campaign = spent(record, (charge) => charge.campaign === task.campaign).plus(task.price);
   const period = spent(record, (charge) => charge.time > now - policy.days * DAY).plus(task.price);
   const most = task.budget.compare(policy.campaign) < 0 ? task.budget : policy.campaign;

@@ -4,8 +4,9 @@ import type { Place } from "../cell_counts.js";
 import type { Coins } from "../coins.js";
 import type { Charge, DeviceRecord } from "../device_store.js";
 import { InputError, Refused } from "../errors.js";
-import type { Policy } from "../policy.js";
+import { checkLeast, type Policy } from "../policy.js";
 import type { SessionParameters } from "../session_parameters.js";
+import { checkRounds } from "../spending.js";
 import type { Task } from "../task.js";
 import type { AdmittedQuery, OpenSqlite } from "./query_sandbox.js";
 import { type AskedReport, checkAccount, checkCampaign } from "./recipe_account.js";
@@ -91,6 +92,8 @@ export class RecipeSide {
   async weighed(task: Task, terms: SessionParameters, now: number): Promise<Weighed> {
     const policy = await this.policy();
     if (!policy || !this.parts) throw new Refused("this device has accepted no policy for recipes, so it answers none");
+    checkRounds(this.record, this.own, now);
+    checkLeast(this.own, task.asked!.recipe.epsilon);
     const { recipe } = task.asked!;
     let sqlite: Sqlite3Static;
     try {

@@ -125,3 +125,16 @@ test("a device that was enrolled asks again whatever its server answers, and wha
 test("a device that was never enrolled stops where its server does not take it, for its owner to see", async () => {
   await assert.rejects(logged(new Memory(), [], () => said(404), async () => assert.fail()), /no hazemap server/);
 });
+
+test("a message that comes again and again, and one that is refused, is answered less and less often", () => {
+  const agent = new Agent({} as Device, new Memory(), {} as HttpTransport, "https://maps.example", "", Infinity, () => undefined);
+  const after = (taken: boolean, fresh: boolean): number => (agent as unknown as { after(taken: boolean, fresh: boolean): number }).after(taken, fresh);
+  assert.ok(after(true, true) <= 0.75);
+  for (let times = 0; times < 20; times++) {
+    const [wait, middle] = [after(true, false), Math.min(300, 0.5 * 2 ** times)];
+    assert.ok(wait >= 0.5 * middle && wait <= 1.5 * middle, `${times}: ${wait}`);
+  }
+  assert.ok(after(true, true) <= 0.75, "a new answer begins anew");
+  for (let times = 0; times < 12; times++) after(false, true);
+  assert.ok(after(false, true) >= 30);
+});

@@ -185,3 +185,19 @@ test("a record that is put back from a copy says the same again, and with other 
   assert.deepEqual(await said(here), first);
   assert.notDeepEqual(first.slice(34, 130), (await said([])).slice(34, 130), "other keys and another commitment");
 });
+
+test("a round that costs nearly nothing, and one more than its person lets it answer, are refused in words", async () => {
+  const record = createdRecord(systemRandom);
+  const identity = await Identity.of(unhex(record.identity));
+  const answered = async (policy: Policy): Promise<string | null> => {
+    const store = new FullStore();
+    Object.assign(store, { full: false, record: structuredClone(record) });
+    store.record.charges.push({ campaign: "another", round: 1, session: "", epsilon: "1/1000", time: NOW });
+    return (await (await Device.of(store, policy, [], () => undefined)).answer(await invited(identity, TEXT, 1), NOW)).refusal;
+  };
+  assert.equal(await answered(POLICY), null);
+  assert.match((await answered({ ...POLICY, least: new Fraction(1) }))!, /on this device a round costs ε = 1 or more/);
+  assert.match((await answered({ ...POLICY, rounds: 1 }))!, /nothing left to spend/);
+  assert.equal(readPolicy('{"rounds": 7, "least": "1/50"}').rounds, 7);
+  assert.throws(() => readPolicy('{"least": true}'), InputError);
+});
