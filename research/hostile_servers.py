@@ -24,13 +24,10 @@ from hazemap.aggregator.task_file import TaskFile, new_task_files
 from hazemap.codec import MESSAGE, parsed
 from hazemap.errors import CodecError, InputError, Refused
 from hazemap.privacy.mechanisms import DiscreteLaplace
-from hazemap.protocols.dap.basic_types import Interval, Role
-from hazemap.protocols.dap.extensions import Extension
+from hazemap.protocols.dap.basic_types import Interval
 from hazemap.protocols.dap.privacy_parameters import PrivacyParameters
 from hazemap.protocols.dap.report_credentials import (
     HeldCredential,
-    ReportAdmission,
-    ReportCredential,
     issued,
     report_key,
 )
@@ -200,16 +197,9 @@ def corpus() -> dict[str, tuple[list[bytes], Check]]:
     key = report_key(secret, task_id)
     given = issued(issuer, secret, task_id, b"ann", key.public)
     held = HeldCredential.received(given, key, issuer.public, task_id)
-    credential = held.spent(b"its metadata", (b"one", b"two"))
 
     def received(data: bytes) -> None:
         must(HeldCredential.received(data, key, issuer.public, task_id) == held and data == given)
-
-    def credited(data: bytes) -> None:
-        found = ReportCredential.of([Extension(1, b""), Extension(0xFF01, data)])
-        if not (found.is_genuine(issuer.public, task_id, b"its metadata") and found.covers(Role.LEADER, b"one")):
-            raise Refused("not of this issuer")
-        must(found == credential and found.covers(Role.HELPER, b"two"))
 
     sizes = ReportSizes(0, 48, 32, 0), ReportSizes(32, 4_096, 32, 260)
 
@@ -237,10 +227,7 @@ def corpus() -> dict[str, tuple[list[bytes], Check]]:
         "JSON": (form | {"deep": [[[{"a": [1.5, -0.0, 1e-320]}]]]}, plain(MESSAGE)),
     }
     return {
-        "ReportAdmission": ([ReportAdmission(issuer.public, 1_000).to_bytes()], structure(ReportAdmission)),
-        "ReportCredential": ([credential.to_bytes()], structure(ReportCredential)),
         "credential, received": ([given], received),
-        "credential, verified": ([credential.to_bytes()], credited),
         "length of an upload": ([size.to_bytes(4, "big") for size in (300, 900, 4_900, 1 << 20)], length),
         "request": (HEADS, heads := Heads()),
         "request of another kind": (ODD, lambda data: suppressed(heads, data)),

@@ -2,12 +2,10 @@
 
 import os
 from dataclasses import replace
-from types import SimpleNamespace
 
 import httpx
 import pytest
 
-from hazemap.aggregator import aggregator_process
 from hazemap.aggregator.aggregator_process import AggregatorProcess, _Running
 from hazemap.aggregator.aggregator_routes import AggregatorRoutes
 from hazemap.aggregator.hpke_key_ring import HpkeKeyStore
@@ -16,7 +14,7 @@ from hazemap.aggregator.schema import SCHEMA
 from hazemap.aggregator.task_file import new_task_files
 from hazemap.aggregator.task_retention import KEPT
 from hazemap.aggregator.task_shelf import TaskShelf
-from hazemap.errors import CodecError, InputError, StoreError
+from hazemap.errors import CodecError, InputError
 from hazemap.protocols.dap.basic_types import Interval
 from hazemap.protocols.dap.resource_paths import PROVISIONING, id_text
 from hazemap.server.task_provisioning import files_of
@@ -163,24 +161,6 @@ def test_a_task_that_cannot_be_served_stops_no_aggregator_at_its_next_start(tmp_
         assert _Running(process, store, HpkeKeyStore(store, bytes(32))).tasks == 1
     finally:
         store.close()
-
-
-def test_an_aggregator_looks_after_its_keys_again_when_its_disk_has_room(monkeypatch):
-    import asyncio
-
-    looked = []
-
-    class Ended(Exception):
-        pass
-
-    async def look(_):
-        looked.append(1)
-        raise StoreError("the disk is full") if len(looked) < 3 else Ended
-
-    monkeypatch.setattr(aggregator_process, "HOUSEKEEPING", 0)
-    with pytest.raises(Ended):
-        asyncio.run(_Running._housekeeping(SimpleNamespace(_look=look)))
-    assert len(looked) == 3
 
 
 def test_an_aggregator_says_how_it_is_given_tasks(tmp_path):

@@ -10,6 +10,10 @@ from hazemap.errors import StoreError
 from hazemap.server.campaign_store import CampaignStore
 from hazemap.service.databases import InUse, Unusable, database
 from hazemap.service.standby import Replaceable, when_free
+from hazemap.service.state_folder import StateFolder
+from hazemap.service.store import Schema, Store, Write
+
+SCHEMA = Schema("version", 1, ("CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",))
 
 
 def opened(folder, patience: float) -> CampaignStore:
@@ -85,3 +89,24 @@ def test_it_gives_up_on_what_no_wait_mends(tmp_path):
     (tmp_path / "server.sqlite").write_bytes(b"no database at all, but long enough to be taken for one" * 100)
     with pytest.raises(Unusable, match="cannot be opened"):
         opened(tmp_path, 0)
+
+
+def test_any_server_on_standby_takes_the_place_of_one_that_ends_and_without_it_is_refused(tmp_path):
+    kind = partial(Store, schema=SCHEMA)
+    first, waits, ready = StateFolder(tmp_path), StateFolder(tmp_path, standby=True), threading.Event()
+    inside = threading.Event()
+
+    def take_over():
+        with waits.opened("a.sqlite", kind, ready.set) as store:
+            store.write_now(Write("INSERT INTO facts VALUES ('who', 'the second')"))
+            inside.set()
+
+    with first.opened("a.sqlite", kind) as store:
+        with pytest.raises(InUse), first.opened("a.sqlite", kind):
+            pass
+        (second := threading.Thread(target=take_over)).start()
+        assert ready.wait(60) and not inside.is_set()
+        store.write_now(Write("INSERT INTO facts VALUES ('before', 'the first')"))
+    second.join(60)
+    with first.opened("a.sqlite", kind) as store:
+        assert {value for _, value in store.read("SELECT name, value FROM facts")} >= {"the first", "the second"}

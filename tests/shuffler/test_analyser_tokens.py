@@ -3,8 +3,9 @@
 import pytest
 
 from hazemap.errors import InputError
+from hazemap.service.access_tokens import named
 from hazemap.service.store import Schema, Store
-from hazemap.shuffler.analyser_tokens import FIRST, AnalyserTokens, named
+from hazemap.shuffler.analyser_tokens import FIRST, AnalyserTokens
 from hazemap.shuffler.schema import SCHEMA, TABLES
 from hazemap.shuffler.shuffler_service import ShufflerService
 

@@ -14,15 +14,13 @@ from tests.ports import free_port
 from tests.server.postgres import cluster
 from tests.server.processes import Parent
 
-from hazemap.errors import StoreError, Unreachable
+from hazemap.errors import Unreachable
 from hazemap.protocols.shuffle.batch_terms import BatchTerms
 from hazemap.protocols.shuffle.credential import issued
 from hazemap.protocols.shuffle.submission import submitted
 from hazemap.service.served_address import ServedAddress
 from hazemap.service.state_folder import StateFolder
-from hazemap.shuffler import shuffler_process
 from hazemap.shuffler.analyser_client import AnalyserClient
-from hazemap.shuffler.shuffler_metrics import ShufflerMetrics
 from hazemap.shuffler.shuffler_process import ShufflerProcess
 
 from .batches import ISSUER, SECRET
@@ -157,23 +155,6 @@ def test_strangers_guess_slowly_but_neither_a_proxy_nor_this_machine_is_kept_wai
         file.touch()
     ShufflerProcess(StateFolder(tmp_path), ServedAddress(host, 8473, *own, proxy, ("10.0.0.1",) * trusted)).run()
     assert [each.guesses for each in seen] == [guesses, guesses]
-
-
-def test_a_shuffler_forgets_again_when_its_disk_has_room(monkeypatch):
-    looked = []
-
-    class Ended(Exception):
-        pass
-
-    def expire(_):
-        looked.append(1)
-        raise StoreError("the disk is full") if len(looked) < 3 else Ended
-
-    monkeypatch.setattr(shuffler_process, "HOUSEKEEPING", 0)
-    monkeypatch.setattr(shuffler_process, "is_steady", lambda *_: True)
-    with pytest.raises(Ended):
-        asyncio.run(shuffler_process._housekeeping(Mock(expire=expire), ShufflerMetrics()))
-    assert len(looked) == 3
 
 
 def test_settings_that_would_send_messages_unprotected_are_refused(tmp_path):

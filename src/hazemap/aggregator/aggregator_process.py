@@ -29,6 +29,7 @@ from hazemap.aggregator.task_shelf import TOKEN_FILE, TaskShelf
 from hazemap.errors import CodecError, InputError, StoreError
 from hazemap.protocols.dap.basic_types import Role
 from hazemap.protocols.dap.resource_paths import id_text
+from hazemap.service.housekeeping import alongside, ended, housekeeping
 from hazemap.service.http_limits import HttpLimits
 from hazemap.service.page_origins import checked_origins
 from hazemap.service.route_guard import Application
@@ -42,8 +43,6 @@ log = logging.getLogger("hazemap.aggregator")
 
 KEY_FILE: Final = "secret.key"
 USUAL: Final = ServedAddress("127.0.0.1", 8471)
-HOUSEKEEPING: Final = 600.0
-"""Seconds between two looks at keys, at expired reports and at tasks that are over."""
 
 
 @dataclass(frozen=True)
@@ -196,8 +195,8 @@ class _Running:
         log.info("task %s has been over for %d days: its reports, shares and results are forgotten", name, days)
 
     async def _alive(self) -> AsyncIterator[None]:
-        work, settling = asyncio.create_task(self._housekeeping()), asyncio.create_task(settled())
-        async with helper_line(self._process.trust_certificate) as http:
+        line, house = helper_line(self._process.trust_certificate), housekeeping(lambda: self._look(int(time())), log)
+        async with line as http, alongside(house, settled()):
             loop = asyncio.get_running_loop()
 
             def drive(file: TaskFile) -> None:
@@ -211,20 +210,7 @@ class _Running:
             self._drive = lambda file: _ignored(loop.call_soon_threadsafe(drive, file))
             yield
             self._drive = None
-            every = [work, settling, *self._work.values()]
-            for each in every:
-                each.cancel()
-            for each in every:
-                with suppress(asyncio.CancelledError):
-                    await each
-
-    async def _housekeeping(self) -> None:
-        while True:
-            await asyncio.sleep(HOUSEKEEPING)
-            try:
-                await self._look(int(time()))
-            except StoreError as error:
-                log.warning("nothing is forgotten and no key rotated until the store can be written: %s", error)
+            await ended(*self._work.values())
 
     async def _look(self, now: int) -> None:
         """Rotate keys, and forget what has expired or is over, for which the clock is not to have jumped."""

@@ -1,6 +1,7 @@
 """Routes for those who run the server: devices, codes, tokens, the audit log and metrics."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from starlette.requests import Request
@@ -26,12 +27,6 @@ def administration_routes(coordinator: Coordinator, guard: RoleGuard) -> list[Ro
         await audit.record(who, "devices read", "", "done")
         return JSONResponse({"devices": await enrolled.all()})
 
-    async def revoke_device(request: Request, who: Principal) -> Response:
-        name = request.path_params["name"]
-        async with audit.recorded(who, "device revoke", name):
-            await enrolled.revoke(name)
-        return Response(status_code=204)
-
     async def make_codes(request: Request, who: Principal) -> Response:
         data = _object(await body_of(request, SHORT))
         number, days = data.get("number"), data.get("days")
@@ -50,18 +45,8 @@ def administration_routes(coordinator: Coordinator, guard: RoleGuard) -> list[Ro
             secret = await guard.tokens.issue(asked)
         return JSONResponse({"token": secret}, 201)
 
-    async def revoke_token(request: Request, who: Principal) -> Response:
-        name = request.path_params["name"]
-        async with audit.recorded(who, "token revoke", name):
-            await guard.tokens.revoke(name)
-        return Response(status_code=204)
-
     async def log(request: Request, _: Principal) -> Response:
-        after = request.query_params.get("after", "0")
-        if not after.isascii() or not after.isdigit() or len(after) > 15:
-            raise InputError("the log is asked for with after=N, the number of the last entry that is known")
-        lines = await asyncio.to_thread(audit.lines, int(after))
-        return Response("".join(f"{line}\n" for line in lines), media_type="application/x-ndjson")
+        return await log_lines(request, audit.lines)
 
     async def metrics(_: Request, __: Principal) -> Response:
         text = coordinator.metrics.text(coordinator.gauges(), coordinator.store.commit_seconds)
@@ -70,14 +55,23 @@ def administration_routes(coordinator: Coordinator, guard: RoleGuard) -> list[Ro
     operator, auditor = Role.OPERATOR, Role.AUDITOR
     return [
         ("/v1/devices", guard.only(devices, operator), "GET"),
-        ("/v1/devices/{name}/revoke", guard.only(revoke_device, operator), "POST"),
+        ("/v1/devices/{name}/revoke", guard.acts("device revoke", enrolled.revoke, operator), "POST"),
         ("/v1/codes", guard.only(make_codes, operator), "POST"),
         ("/v1/tokens", guard.only(tokens, operator), "GET"),
         ("/v1/tokens", guard.only(issue, operator), "POST"),
-        ("/v1/tokens/{name}/revoke", guard.only(revoke_token, operator), "POST"),
+        ("/v1/tokens/{name}/revoke", guard.acts("token revoke", guard.tokens.revoke, operator), "POST"),
         ("/v1/audit", guard.only(log, operator, auditor), "GET"),
         ("/metrics", guard.only(metrics, operator, auditor), "GET"),
     ]
+
+
+async def log_lines(request: Request, lines: Callable[[int], list[str]]) -> Response:
+    """What a log holds after the entry that is asked about, an entry a line."""
+    after = request.query_params.get("after", "0")
+    if not after.isascii() or not after.isdigit() or len(after) > 15:
+        raise InputError("the log is asked for with after=N, the number of the last entry that is known")
+    found = await asyncio.to_thread(lines, int(after))
+    return Response("".join(f"{line}\n" for line in found), media_type="application/x-ndjson")
 
 
 def _object(text: bytes) -> dict[str, Any]:

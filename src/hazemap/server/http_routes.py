@@ -108,33 +108,19 @@ def campaign_routes(coordinator: Coordinator, guard: RoleGuard) -> list[Row]:
         await audit.record(who, "release read", name, "done")
         return FileResponse(file, filename=file.name, media_type="application/vnd.apache.parquet")
 
-    async def stop(request: Request, who: Principal) -> Response:
-        name = request.path_params["name"]
-        async with audit.recorded(who, "campaign stop", name):
-            await coordinator.end(name)
-        return Response(status_code=204)
-
-    async def resume(request: Request, who: Principal) -> Response:
-        name = request.path_params["name"]
-        async with audit.recorded(who, "campaign resume", name):
-            await coordinator.resume(name)
-        return Response(status_code=204)
-
-    async def release_partial(request: Request, who: Principal) -> Response:
-        name = request.path_params["name"]
-        async with audit.recorded(who, "campaign release in part", name):
-            await coordinator.release_in_part(name)
-        return Response(status_code=204)
-
     return [
         ("/v1/campaigns", guard.only(begin, operator, analyst), "POST"),
         ("/v1/campaigns", guard.only(every, operator, analyst, auditor), "GET"),
         ("/v1/campaigns/{name}", guard.only(one, operator, analyst, auditor), "GET"),
         ("/v1/campaigns/{name}/map", guard.only(map_, operator, analyst), "GET"),
         ("/v1/campaigns/{name}/release", guard.only(release, operator, analyst), "GET"),
-        ("/v1/campaigns/{name}/stop", guard.only(stop, operator), "POST"),
-        ("/v1/campaigns/{name}/resume", guard.only(resume, operator), "POST"),
-        ("/v1/campaigns/{name}/partial", guard.only(release_partial, operator), "POST"),
+        ("/v1/campaigns/{name}/stop", guard.acts("campaign stop", coordinator.end, operator), "POST"),
+        ("/v1/campaigns/{name}/resume", guard.acts("campaign resume", coordinator.resume, operator), "POST"),
+        (
+            "/v1/campaigns/{name}/partial",
+            guard.acts("campaign release in part", coordinator.release_in_part, operator),
+            "POST",
+        ),
     ]
 
 

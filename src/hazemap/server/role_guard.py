@@ -77,6 +77,17 @@ class RoleGuard(Guard):
 
         return checked
 
+    def acts(self, what: str, act: Callable[[str], Awaitable[None]], *roles: Role) -> Endpoint:
+        """A route for an act on what the path names, which is on the audit log under `what` before it is done."""
+
+        async def acted(request: Request, who: Principal) -> Response:
+            name = request.path_params["name"]
+            async with self._audit.recorded(who, what, name):
+                await act(name)
+            return Response(status_code=204)
+
+        return self.only(acted, *roles)
+
     def enrols(self, request: Request) -> None:
         """Count an enrolment; `TooOften` where an address has had its share."""
         wait = self._enrolments.taken(place_from(request.scope))

@@ -5,9 +5,9 @@ import asyncio
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from hazemap.errors import InputError
 from hazemap.recipes.policy_document import LIMITS
 from hazemap.recipes.signed_policy import SignedPolicy
+from hazemap.server.administration_routes import log_lines
 from hazemap.server.coordinator import Coordinator
 from hazemap.server.role_guard import RoleGuard
 from hazemap.server.roles import Principal, Role
@@ -69,11 +69,7 @@ def study_routes(coordinator: Coordinator, guard: RoleGuard) -> list[Row]:
         return Response(status_code=204)
 
     async def log(request: Request) -> Response:
-        after = request.query_params.get("after", "0")
-        if not after.isascii() or not after.isdigit() or len(after) > 15:
-            raise InputError("the log is asked for with after=N, the number of the last entry that is known")
-        lines = await asyncio.to_thread(studies.log.lines, int(after))
-        return Response("".join(f"{line}\n" for line in lines), media_type="application/x-ndjson")
+        return await log_lines(request, studies.log.lines)
 
     async def text(request: Request) -> Response:
         found = await asyncio.to_thread(studies.log.text, request.path_params["digest"][: DIGEST + 1])

@@ -2,6 +2,7 @@
 
 import os
 from base64 import urlsafe_b64encode
+from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
 from hmac import compare_digest
@@ -23,6 +24,16 @@ def kept(secret: str) -> bytes:
 def same(found: str, wanted: str) -> bool:
     """Whether two secrets are equal, in a time that reveals nothing."""
     return compare_digest(kept(found), kept(wanted))
+
+
+def named(tokens: Mapping[str, str], shown: str) -> str | None:
+    """Whose token is shown, if anybody's. All are compared, each in a time that tells nothing of it.
+
+    >>> named({"anna": "0123456789abcdef", "ben": "fedcba9876543210"}, "fedcba9876543210")
+    'ben'
+    """
+    found = [name for name, token in tokens.items() if same(shown, token)]
+    return found[0] if found else None
 
 
 def token_file(path: Path) -> str:

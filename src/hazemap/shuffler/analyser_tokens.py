@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from hazemap.errors import InputError
-from hazemap.service.access_tokens import known_token, same, token_file
+from hazemap.service.access_tokens import known_token, token_file
 
 FIRST: Final = "analyser"
 """Who analyses where nobody is named; its token is in `analyser.token`."""
@@ -56,13 +56,3 @@ class AnalyserTokens:
         """The tokens whose files are there."""
         found = {name: known_token(self.path(name)) for name in self.names}
         return {name: token for name, token in found.items() if token is not None}
-
-
-def named(tokens: Mapping[str, str], shown: str) -> str | None:
-    """Whose token is shown, if anybody's. All are compared, each in a time that tells nothing of it.
-
-    >>> named({"anna": "0123456789abcdef", "ben": "fedcba9876543210"}, "fedcba9876543210")
-    'ben'
-    """
-    found = [name for name, token in tokens.items() if same(shown, token)]
-    return found[0] if found else None

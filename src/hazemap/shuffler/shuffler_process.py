@@ -11,6 +11,7 @@ from typing import Final
 
 from hazemap.errors import StoreError
 from hazemap.protocols.hpke import Kem, KeyPair
+from hazemap.service.housekeeping import alongside, housekeeping
 from hazemap.service.served_address import ServedAddress
 from hazemap.service.state_folder import StateFolder
 from hazemap.service.steady_clock import is_steady
@@ -26,8 +27,6 @@ log = logging.getLogger("hazemap.shuffler")
 
 KEY_FILE: Final = "shuffler.key"
 USUAL: Final = ServedAddress("127.0.0.1", 8473)
-HOUSEKEEPING: Final = 600.0
-"""Seconds between two looks for batches that nobody collects."""
 
 
 def shuffler_key(secret: str) -> KeyPair:
@@ -71,24 +70,15 @@ class ShufflerProcess:
             with suppress(StoreError):  # one whose disk is full still hands on what it has
                 _forget(service, metrics, time.time())
 
+            async def look() -> None:
+                await asyncio.to_thread(_forget, service, metrics, time.time())
+
             async def alive() -> AsyncIterator[None]:
-                work = asyncio.create_task(_housekeeping(service, metrics))
-                yield
-                work.cancel()
-                with suppress(asyncio.CancelledError):
-                    await work
+                async with alongside(housekeeping(look, log)):
+                    yield
 
             routes = ShufflerRoutes(service, tokens, limits, metrics=metrics, operator=operator)
             self.address.serve(routes.application(alive), limits, metrics, store)
-
-
-async def _housekeeping(service: ShufflerService, metrics: ShufflerMetrics) -> None:
-    while True:
-        await asyncio.sleep(HOUSEKEEPING)
-        try:
-            await asyncio.to_thread(_forget, service, metrics, time.time())
-        except StoreError as error:
-            log.warning("nothing is forgotten until the store can be written: %s", error)
 
 
 def _forget(service: ShufflerService, metrics: ShufflerMetrics, now: float) -> None:

@@ -20,10 +20,11 @@ from starlette.responses import JSONResponse, Response
 from hazemap.errors import CodecError, Unreachable
 from hazemap.protocols.shuffle.batch_terms import BatchTerms
 from hazemap.protocols.shuffle.submission import submission_bytes
+from hazemap.service.access_tokens import named
 from hazemap.service.http_limits import HttpLimits
 from hazemap.service.route_guard import Application, Codes, Guard, Unauthorized, bearer, body_of, recognise
 from hazemap.service.store import Contradiction, Store
-from hazemap.shuffler.analyser_tokens import Tokens, named
+from hazemap.shuffler.analyser_tokens import Tokens
 from hazemap.shuffler.shuffler_metrics import ShufflerMetrics
 from hazemap.shuffler.shuffler_service import BatchOver, BatchState, ShufflerService, UnknownBatch
 

@@ -11,7 +11,7 @@ from typing import Any
 from hazemap.errors import FileError, InputError
 from hazemap.postgresql_url import is_url
 from hazemap.privacy.ledger import Ledger
-from hazemap.service.access_tokens import kept, known_token, same, token_file
+from hazemap.service.access_tokens import kept, known_token, named, token_file
 from hazemap.studio.coordinator_access import CoordinatorAccess
 from hazemap.studio.root_folder import RootFolder
 
@@ -75,12 +75,9 @@ class Stewards:
 
     def holder(self, token: str) -> Steward | None:
         """Whose token this is. A token ends with its file; every one is compared, whichever fits."""
-        found = None
-        for steward in self.by_name.values():
-            secret = None if steward.token is None else known_token(steward.token)
-            if secret is not None and same(token, secret):
-                found = steward
-        return found
+        files = {name: one.token for name, one in self.by_name.items() if one.token is not None}
+        name = named({name: secret for name, file in files.items() if (secret := known_token(file))}, token)
+        return None if name is None else self.by_name[name]
 
     def fingerprint(self, name: str) -> bytes:
         """Changes with a steward's token: a session ends when the token does."""
