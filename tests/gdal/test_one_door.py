@@ -24,6 +24,7 @@ from hazemap.gdal.tiff_files import open_tiff
 from hazemap.gdal.vector_files import FORMATS, layers_in, open_layer, read_shapes
 from hazemap.readers.open_table import open_table
 from hazemap.releases import Release
+from hazemap.releases.pmtiles_archive import MapTile, archive
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.studio.root_folder import is_release
@@ -46,6 +47,14 @@ def readers(path):
         lambda: Districts.of(path),
         lambda: lines_around(path, (0.0, 0.0, 9.0, 9.0), 1.0, 0.01),
     )
+
+
+def test_tiles_of_a_map_which_may_unfold_to_any_size_are_not_read(tmp_path):
+    path = tmp_path / "a.pmtiles"
+    path.write_bytes(archive([MapTile(0, 0, 0, bytes(1 << 20))], {"vector_layers": []}, (0.0, 0.0, 9.0, 9.0)))
+    for read in readers(str(path)):
+        with pytest.raises(HazemapError, match=r"a\.pmtiles"):
+            read()
 
 
 @pytest.mark.parametrize("text", [VRT, PIPELINE])

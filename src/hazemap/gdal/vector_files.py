@@ -1,6 +1,8 @@
-"""Layers of points and shapes in files: GeoPackage, FlatGeobuf, shapefile and PMTiles by GDAL, GeoJSON without it.
+"""Layers of points and shapes in files: GeoPackage, FlatGeobuf and shapefile by GDAL, GeoJSON without it.
 
 What a file may cost is bounded by its size: a few bytes can name the same page, or the same shape, millions of times.
+Tiles of a map (PMTiles) are not read: they hold pieces of shapes, cut off at their edges, and GDAL unfolds two
+megabytes of them to ten gigabytes.
 """
 
 import io
@@ -36,7 +38,6 @@ FORMATS = {
     ".gpkg": VectorFormat(b"SQLite format 3\0", ("-wal", "-shm", "-journal")),
     ".fgb": VectorFormat(b"fgb"),
     ".shp": VectorFormat(b"\0\0\x27\x0a", (".dbf", ".shx", ".prj", ".cpg", ".cst", ".qix", ".sbn", ".ldid")),
-    ".pmtiles": VectorFormat(b"PMTiles"),
 }
 
 
