@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 from itertools import islice, product
+from types import SimpleNamespace
 
 import pytest
 from tests.issuing import ISSUER, credential
@@ -25,7 +26,7 @@ from hazemap.protocols.dap.report_credentials import (
 )
 from hazemap.protocols.dap.resource_paths import reports
 from hazemap.protocols.dap.upload_messages import InputShareAad, PlaintextInputShare, UploadErrors, UploadRequest
-from hazemap.protocols.dap.vdaf_configuration import CountConfiguration, HistogramConfiguration
+from hazemap.protocols.dap.vdaf_configuration import CountConfiguration, HistogramConfiguration, SumConfiguration
 from hazemap.protocols.dap.versions import DAP_09
 from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.protocols.vdaf.prio3 import prio3_histogram
@@ -211,6 +212,9 @@ def test_an_open_task_says_so_takes_no_credentials_and_no_more_reports_than_it_s
 
 def test_tasks_whose_shares_a_digest_would_tell_of_or_that_older_clients_know_have_no_issuer():
     admission = ReportAdmission(ISSUER.public, 9)
+    for kind in (CountConfiguration(), SumConfiguration(255), SimpleNamespace(NAME="what is new")):
+        with pytest.raises(InputError, match="digests would tell"):
+            admission.check(kind)
     with pytest.raises(InputError, match="digests would tell"):
         a_task(measured=CountConfiguration(), admission=admission)
     with pytest.raises(InputError, match="DAP-09"):

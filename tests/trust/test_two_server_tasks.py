@@ -175,6 +175,12 @@ def test_one_report_is_made_for_the_whole_price_and_so_many_levels():
     assert task.min_batch_size == 200
 
 
+@pytest.mark.parametrize(("made", "tasks"), [(carried, lambda *of: round_tasks(*of)[0]), (whole, walk_task)])
+def test_devices_of_two_servers_in_one_process_that_hear_the_same_words_each_name_their_own_issuer(made, tasks):
+    said = made()
+    assert [tasks(said, bytes([each]) * 32).admission.issuer[0] for each in (1, 2, 1)] == [1, 2, 1]
+
+
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [

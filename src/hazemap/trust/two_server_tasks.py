@@ -103,7 +103,7 @@ def walk_task(carried: CarriedTask, issuer: bytes) -> DapTask:
     if bounding.sensitivity.l1 != 1:
         raise Unanswerable(f"one report holds one row of a person, not {bounding}: bound each to one row")
     known: DapTask | None = carried.__dict__.get("_walk_task")
-    if known is None:
+    if known is None or known.admission != admission(carried, issuer):
         terms = WalkTerms.of(pure(task.budget), carrier.levels, carrier.prefixes)
         known = _task(carried, issuer, 0, _info(carried), Poplar1Configuration(CellStrings(tree).bits), walk=terms)
         object.__setattr__(carried, "_walk_task", known)

@@ -255,7 +255,7 @@ async function masked(state: ClientState, message: Of<"Inbox">, session: Bytes, 
   }
   const masking = await keyPair(state.masking!);
   const masks = new Map<number, Bytes>();
-  for (const peer of shared) masks.set(peer.position, await pairMask(session, masking, peer.masking!));
+  for (const peer of shared) masks.set(peer.position, await pairMask(session, masking, peer.masking!, message.sharers.bits));
   const [, key, seed] = await owner.draws.secrets(session, own, state.said!);
   if (!equal(key, state.masking!) || !equal(seed, state.seed!)) {
     throw new Refused("this device has not the contribution that its first message committed to: it leaves");

@@ -14,16 +14,17 @@ export async function derive(session: Bytes, secret: Bytes, purpose: Bytes, leng
 }
 
 /** A key that two clients agree on; of their public keys the smaller one comes first. */
-export async function agreed(session: Bytes, own: KeyPair, theirs: Bytes, purpose: string, length: number): Promise<Bytes> {
+export async function agreed(session: Bytes, own: KeyPair, theirs: Bytes, purpose: Bytes, length: number): Promise<Bytes> {
   const both = [own.public, theirs].sort(compare);
-  return derive(session, await agree(own, theirs), join(ascii(purpose), ...both), length);
+  return derive(session, await agree(own, theirs), join(purpose, ...both), length);
 }
 
 export const letterKey = (session: Bytes, own: KeyPair, theirs: Bytes): Promise<Bytes> =>
-  agreed(session, own, theirs, "letter", 32);
+  agreed(session, own, theirs, ascii("letter"), 32);
 
-export const pairMask = (session: Bytes, own: KeyPair, theirs: Bytes): Promise<Bytes> =>
-  agreed(session, own, theirs, "mask", 16);
+/** One for each list of sharers: from vectors that a client masked among several lists no mask cancels. */
+export const pairMask = async (session: Bytes, own: KeyPair, theirs: Bytes, sharers: Bytes): Promise<Bytes> =>
+  agreed(session, own, theirs, join(ascii("mask"), await sha256(sharers)), 16);
 
 export const selfMask = (session: Bytes, seed: Bytes): Promise<Bytes> => derive(session, seed, ascii("self"), 16);
 

@@ -294,9 +294,12 @@ class PageClient:
                 self.dealt[dealer] = plain
         self.dealers = set(letters)
         words = [c + n for c, n in zip(self.contribution, self.noise, strict=True)]
-        terms = [(1, derive(self.session, self.seed, b"self", 16))]
+        terms, purpose = (
+            [(1, derive(self.session, self.seed, b"self", 16))],
+            b"mask" + sha256(self.sharers.bits).digest(),
+        )
         for peer in shared:
-            key = agree(self.session, self.masking, self.peers[peer].masking, b"mask", 16)
+            key = agree(self.session, self.masking, self.peers[peer].masking, purpose, 16)
             terms.append((1 if self.position < peer else -1, key))
         for sign, key in terms:
             words = [w + sign * m for w, m in zip(words, mask(key, self.size, self.bits), strict=True)]

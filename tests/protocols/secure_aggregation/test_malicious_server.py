@@ -5,12 +5,17 @@ import re
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from hazemap.errors import CodecError, Refused
 from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.protocols.secure_aggregation import merkle_roster as roster
+from hazemap.protocols.secure_aggregation.client import Client
 from hazemap.protocols.secure_aggregation.client_bitmap import Bitmap
+from hazemap.protocols.secure_aggregation.client_checkpoint import ClientState
+from hazemap.protocols.secure_aggregation.key_agreement import self_mask
+from hazemap.protocols.secure_aggregation.masks import subtract_mask
 from hazemap.protocols.secure_aggregation.messages import (
     Assents,
     Inbox,
@@ -26,10 +31,11 @@ from hazemap.protocols.secure_aggregation.messages import (
     decode,
 )
 from hazemap.protocols.secure_aggregation.minimum_parameters import MinimumParameters
+from hazemap.protocols.secure_aggregation.modular_packing import lifted, reduced, unpack
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.protocols.secure_aggregation.signing_identities import assent_statement, keys_statement, masked_statement
 
-from .people import Session, session
+from .people import Anything, FixedCoins, Session, session
 
 ME = 2  # the client that the server tries to cheat
 
@@ -580,6 +586,30 @@ def test_the_roll_that_neighbours_are_drawn_from_stays(caplog):
             assert "the roll is not the one that neighbours were drawn from" in caplog.text
         assert here.clients[ME]._memory is before
         here.clients[ME].receive(message.encode())
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_vectors_that_a_client_masked_among_several_lists_after_it_was_put_back_cancel_no_masks(mode):
+    """With one mask for each pair, a + b + c - 2 d of four lists of sharers would open this client alone."""
+    here = session(4, mode, threshold=2, survivors=3)
+    here.until(Stage.MASKED)
+    inbox, state = Inbox.decode(here.server.message_for(ME)), here.saved[ME]
+    alone = np.zeros(here.terms.size, dtype=np.int64)
+    for gone, times in ((0, 1), (1, 1), (3, 1), (None, -2)):
+        letters = {position: letter for position, letter in inbox.letters.items() if position != gone}
+        sharers = inbox.sharers if gone is None else without(inbox.sharers, gone)
+        again = Client.resume(
+            state,
+            here.identities[ME],
+            Anything(),
+            lambda _: here.vectors[ME],
+            coins=FixedCoins(f"client {ME}", b"noise %d" % ME),
+        )
+        vector = Masked.decode(again.receive(replace(inbox, sharers=sharers, letters=letters).encode())).vector
+        alone += times * unpack(vector, here.terms.size, here.terms.bits).astype(np.int64)
+    opened = reduced(alone, here.terms.bits)
+    subtract_mask(opened, self_mask(ClientState.from_bytes(state).seed, here.terms.session))
+    assert np.count_nonzero(lifted(opened, here.terms.bits) == here.exact([ME])) <= 1
 
 
 @pytest.mark.parametrize("mode", Mode)

@@ -111,7 +111,8 @@ def test_primitives_are_those_of_the_page():
     session, agreement, letter = unhex(found["session"]), found["agreement"], found["letter"]
     private = X25519PrivateKey.from_private_bytes(unhex(agreement["private"]))
     theirs = unhex(agreement["their_public"])
-    for purpose, length, name in ((b"letter", 32, "letter_key"), (b"mask", 16, "mask_key")):
+    mask = b"mask" + sha256(unhex(found["statements"]["sharers"])).digest()
+    for purpose, length, name in ((b"letter", 32, "letter_key"), (mask, 16, "mask_key")):
         assert page.agree(session, private, theirs, purpose, length).hex() == agreement[name]
     other = page.agree(session, private, theirs, b"other", 40)
     assert other.hex() == agreement["other_purpose_40_bytes"]

@@ -117,7 +117,7 @@ def primitives() -> Json:
             "their_public": theirs.public.hex(),
             "point": point.hex(),
             "letter_key": letter.hex(),
-            "mask_key": pair_mask(ours, theirs.public, session).hex(),
+            "mask_key": pair_mask(ours, theirs.public, session, some.bits).hex(),
             "other_purpose_40_bytes": agreed(ours, theirs.public, session, b"other", 40).hex(),
         },
         "self_mask": {"seed": seed.hex(), "key": self_mask(seed, session).hex()},

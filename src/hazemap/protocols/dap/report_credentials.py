@@ -24,7 +24,13 @@ from typing import Annotated, ClassVar, Final, Self
 from hazemap.errors import CodecError, InputError
 from hazemap.protocols.dap.basic_types import Role
 from hazemap.protocols.dap.extensions import Extension
-from hazemap.protocols.dap.vdaf_configuration import CountConfiguration, SumConfiguration, VdafConfiguration
+from hazemap.protocols.dap.vdaf_configuration import (
+    HistogramConfiguration,
+    MultihotConfiguration,
+    Poplar1Configuration,
+    SumVecConfiguration,
+    VdafConfiguration,
+)
 from hazemap.protocols.secure_aggregation.signing_identities import KEY, SIGNATURE, Identity, verified
 from hazemap.protocols.tls_encoding import Structure, fixed, number
 
@@ -37,6 +43,8 @@ SERIAL: Final = 32
 ISSUED: Final = SERIAL + SIGNATURE
 """Bytes of what an issuer gives out."""
 _DIGEST: Final = 32
+_BLINDED: Final = HistogramConfiguration | MultihotConfiguration | Poplar1Configuration | SumVecConfiguration
+"""Shares of these hold a blind of 256 random bits, or keys of 128 and more."""
 _ISSUED = b"hazemap 1 report credential"
 _SIGNED = b"hazemap 1 credited report"
 _SERIAL = b"hazemap 1 report serial"
@@ -68,8 +76,8 @@ class ReportAdmission(Structure):
             raise CodecError(str(error)) from error
 
     def check(self, measured: VdafConfiguration) -> None:
-        """InputError for a VDAF whose input shares hold too little that the other server does not know."""
-        if isinstance(measured, CountConfiguration | SumConfiguration):
+        """InputError for a VDAF whose shares are not known to hold enough that the other server does not know."""
+        if not isinstance(measured, _BLINDED):
             raise InputError(f"reports of {measured.NAME} cannot carry a credential: its digests would tell of shares")
 
 

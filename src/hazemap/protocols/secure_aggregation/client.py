@@ -274,7 +274,8 @@ class Client:
             if peer.roles & DEALS and (both := _opened(peer, address, message.letters[peer.position])) is not None:
                 shares[peer.position] = both
         private = KeyPair.from_bytes(memory.masking)
-        masks = {p.position: pair_mask(private, p.masking, session) for p in peers if p.roles & SHARED}
+        among = message.sharers.bits
+        masks = {p.position: pair_mask(private, p.masking, session, among) for p in peers if p.roles & SHARED}
         if self._secrets(terms, own, memory.said)[1:] != (memory.masking, memory.seed):
             raise Refused("this device has not the contribution that its first message committed to: it leaves")
         exact = lifted(unpack(zlib.decompress(memory.contribution), terms.size, terms.bits), terms.bits)

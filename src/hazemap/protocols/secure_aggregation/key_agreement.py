@@ -113,9 +113,13 @@ def self_mask(seed: bytes, session: bytes) -> bytes:
     return derived(seed, session, b"self", masks.KEY)
 
 
-def pair_mask(private: KeyPair, public: bytes, session: bytes) -> bytes:
-    """The key of the mask that two clients share: the one of the lower position adds it, the other subtracts it."""
-    return agreed(private, public, session, b"mask", masks.KEY)
+def pair_mask(private: KeyPair, public: bytes, session: bytes, sharers: bytes) -> bytes:
+    """The key of the mask that two clients share: the one of the lower position adds it, the other subtracts it.
+
+    It is one for each list of `sharers` (a bitmap's bits): in vectors that a client masked among several lists no mask
+    is met twice.
+    """
+    return agreed(private, public, session, b"mask" + sha256(sharers).digest(), masks.KEY)
 
 
 def letter_key(private: KeyPair, public: bytes, session: bytes) -> bytes:

@@ -108,14 +108,14 @@ class Unmasking:
         One mask for each survivor, and one key agreement and one mask for each pair of a survivor and a client that
         shared and was gone: at 65,536 words of 32 bits about 40 µs and 70 µs.
         """
-        session = self._terms.session
+        session, among = self._terms.session, np.packbits(self._shared).tobytes()
         for dealer, secret in secrets.items():
             if self._survivors[dealer]:
                 subtract_mask(total, self_mask(secret, session))
                 continue
             private, peers = KeyPair.from_bytes(secret), self._sharing.peers(dealer)
             for peer in peers[self._survivors[peers]].tolist():
-                key = pair_mask(private, self._keys[peer].masking, session)
+                key = pair_mask(private, self._keys[peer].masking, session, among)
                 (subtract_mask if peer < dealer else add_mask)(total, key)
         return Opened(lifted(total, self._terms.bits), int(self._survivors.sum()))
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hex, sha256, systemRandom, unhex } from "../bytes.js";
+import { ascii, hex, sha256, systemRandom, unhex } from "../bytes.js";
 import { Identity, verified } from "../ed25519.js";
 import { challengeStatement, enrolmentStatement } from "../enrolment.js";
 import { CodecError, Refused } from "../errors.js";
@@ -26,9 +26,9 @@ test("keys, letters and commitments have the bytes of the vectors", async () => 
   assert.equal(hex(own.public), agreement.public);
   assert.equal(hex(await agree(own, theirs)), agreement.point);
   assert.equal(hex(await letterKey(session, own, theirs)), agreement.letter_key);
-  assert.equal(hex(await pairMask(session, own, theirs)), agreement.mask_key);
+  assert.equal(hex(await pairMask(session, own, theirs, unhex(statements.sharers))), agreement.mask_key);
   assert.equal(hex(await selfMask(session, unhex(self_mask.seed))), self_mask.key);
-  assert.equal((await agreed(session, own, theirs, "other", 40)).length, 40);
+  assert.equal((await agreed(session, own, theirs, ascii("other"), 40)).length, 40);
   const { position, seed, commitment } = seed_commitment;
   assert.equal(hex(await seedCommitment(session, position, unhex(seed))), commitment);
   const address = letterAddress(session, letter.sender, letter.receiver);
