@@ -54,10 +54,7 @@ class Session:
 
     def put_back(self, instant):
         """The store as it was before the message of this number."""
-        fresh = self.room.store.path.with_name("put back.sqlite")
-        for end in ("", ".key"):
-            shutil.copy(f"{self.copies[instant]}{end}", f"{fresh}{end}")
-        return EncryptedStore.opened(fresh)
+        return _opened(self.copies[instant], "put back")
 
     def again(self, instant, changed=None):
         """What the device says from a copy to the last message that it answered and all later ones; its charges."""
@@ -161,3 +158,37 @@ def test_a_report_to_other_servers_is_the_same_from_every_copy(tmp_path, kind):
             assert room.answered(asked) is None
             assert len(room.charges) == 1
     assert len(leader.bodies) >= 3 and len(set(leader.bodies)) == 1
+
+
+@pytest.mark.slow
+def test_what_an_account_allows_after_a_copy_is_put_back_is_what_it_has_forgotten(tmp_path):
+    """Five instants between four reports of ε = 1/4 to a campaign of ε = 1: what was said is said again for nothing.
+
+    Only who asks anew, in other batches, is answered from the budget that the copy has forgotten: the statement says
+    that no store is put back.
+    """
+    room, asked = carried_maps.Room(tmp_path), [carried_maps.carried(batch=f"{number:02x}") for number in range(4)]
+    copies = []
+    for number, each in enumerate(asked):
+        copies.append(_copied(tmp_path, room.store, number))
+        assert room.answered(each) is None
+    copies.append(_copied(tmp_path, room.store, 4))
+    bodies = set(room.servers[ONE].bodies)
+    assert len(bodies) == 4 and sum(charge.epsilon for charge in room.charges) == 1
+    for paid, copy in enumerate(copies):
+        again, anew = (_opened(copy, f"{what} {paid}") for what in ("again", "anew"))
+        with again as room.store:
+            assert [room.answered(each) for each in asked] == [None] * 4
+            assert set(room.servers[ONE].bodies) <= bodies and sum(each.epsilon for each in room.charges) == 1
+            assert "nothing left to spend" in room.answered(carried_maps.carried(batch="ee"))
+        with anew as room.store:
+            fresh = [room.answered(carried_maps.carried(batch=f"f{number}")) for number in range(5)]
+            assert [each is None for each in fresh] == [True] * (4 - paid) + [False] * (1 + paid)
+        del room.servers[ONE].bodies[:]
+
+
+def _opened(copy, name):
+    fresh = copy.with_name(f"{name}.sqlite")
+    for end in ("", ".key"):
+        shutil.copy(f"{copy}{end}", f"{fresh}{end}")
+    return EncryptedStore.opened(fresh)

@@ -504,3 +504,13 @@ def test_a_session_whose_round_costs_nearly_nothing_is_not_begun(store):
     settle(store, 20)
     assert "a round costs ε = 0.001 or more" in Room(store, task(share=Fraction(1, 1_001))).turn(0).refusal
     assert Room(store, task(share=Fraction(1, 1_000)), nonce=b"2" * 32).turn(0).reply
+
+
+def test_who_deletes_their_rows_leaves_the_sessions_that_have_counted_them(store):
+    settle(store, 20)
+    room = Room(store, task())
+    for position in range(20):
+        room.turn(position)
+    room.server.advance()
+    rows.forget(store, room.devices[0])
+    assert "does not come back" in room.turn(0).refusal and room.turn(1).reply

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from hazemap.device.encrypted_store import EncryptedStore
 from hazemap.device.row_store import DAY, Rows
+from hazemap.device.session_records import leave_all
 from hazemap.errors import FileError, InputError
 from hazemap.recipes.event_stream import EventField, EventStream, EventType, EventValue
 from hazemap.recipes.policy import ShippedPolicy
@@ -240,9 +241,10 @@ def expire(store: EncryptedStore, now: float) -> int:
 
 
 def forget(store: EncryptedStore) -> None:
-    """Delete all events of all devices for good."""
+    """Delete all events of all devices for good, and leave the sessions that keep what was said of them."""
     with store.writing() as database:
         database.execute("DELETE FROM events")
+        leave_all(database)
     store.emptied()
 
 

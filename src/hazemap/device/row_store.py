@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.device.encrypted_store import EncryptedStore
+from hazemap.device.session_records import leave_all
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
 
@@ -130,7 +131,8 @@ def expire(store: EncryptedStore, now: float) -> int:
 
 
 def forget(store: EncryptedStore, device: int | None = None) -> None:
-    """Delete all rows of a device, or of all, for good."""
+    """Delete all rows of a device, or of all, for good, and leave the sessions that keep what was counted of them."""
     with store.writing() as database:
         database.execute("DELETE FROM rows WHERE ? IS NULL OR device = ?", (device, device))
+        leave_all(database, device)
     store.emptied()

@@ -8,6 +8,7 @@ nothing unless the count is still what it was when the state was read.
 import json
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from sqlite3 import Connection
 
 from hazemap.device.encrypted_store import EncryptedStore, Write
 
@@ -113,6 +114,11 @@ class Sessions:
 
     def _tag(self, session: bytes) -> bytes:
         return self.store.tag(self.device, b"session" + session)
+
+
+def leave_all(database: Connection, device: int | None = None) -> None:
+    """Leave every session of a device, or of all, within a transaction: their states are gone, their tags stay."""
+    database.execute("UPDATE sessions SET sealed = NULL WHERE ? IS NULL OR device = ?", (device, device))
 
 
 def _close(device: int, tag: bytes) -> Write:
