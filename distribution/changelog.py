@@ -26,6 +26,8 @@ def fragments(folder: Path) -> dict[str, list[str]]:
         text = path.read_text().strip()
         if not 0 < len(text.split()) <= MOST_WORDS:
             raise SystemExit(f"{path.name}: write 1 to {MOST_WORDS} words, not {len(text.split())}")
+        if re.search(r"^#", text, re.MULTILINE):
+            raise SystemExit(f"{path.name}: leave headings out; the name of the file says where it goes")
         found[name[1]].append(text)
     return found
 
@@ -45,6 +47,8 @@ def assembled(changelog: str, found: dict[str, list[str]]) -> str:
 
 def released(changelog: str, version: str, today: datetime.date) -> str:
     """The changelog in which "Unreleased" has become a version, under an empty one."""
+    if not re.fullmatch(r"\d+\.\d+\.\d+", version) or f"## [{version}]" in changelog:
+        raise SystemExit(f"the version {version} is there, or is not written as 0.2.0: choose another")
     return changelog.replace("## [Unreleased]", f"## [Unreleased]\n\n## [{version}] - {today}", 1)
 
 

@@ -133,6 +133,9 @@ def test_fragments_go_to_the_ends_of_their_headings(tmp_path):
     assert changelog.assembled(text, changelog.fragments(tmp_path.parent)) == text, "no fragments, no change"
     version = changelog.released(text, "0.2.0", datetime.date(2026, 12, 1))
     assert "## [Unreleased]\n\n## [0.2.0] - 2026-12-01\n\nA line." in version
+    for wrong in ("0.1.0", "v2", "1.0"):
+        with pytest.raises(SystemExit, match="choose another"):
+            changelog.released(text, wrong, datetime.date(2026, 12, 1))
     assert "## [Unreleased]\n\n### Fixed\n\n- Three.\n\n## [0.2.0]" in changelog.assembled(
         version, changelog.fragments(tmp_path) | {"added": []}
     )
@@ -140,7 +143,14 @@ def test_fragments_go_to_the_ends_of_their_headings(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("two.md", "a"), ("two.broken.md", "a"), ("Two.added.md", "a"), ("a.added.md", ""), ("a.added.md", "a " * 61)],
+    [
+        ("two.md", "a"),
+        ("two.broken.md", "a"),
+        ("Two.added.md", "a"),
+        ("a.added.md", ""),
+        ("a.added.md", "a " * 61),
+        ("a.added.md", "a\n### Fixed"),
+    ],
 )
 def test_fragments_that_break_the_rules_are_refused_by_name(tmp_path, name, text):
     (tmp_path / name).write_text(text)
