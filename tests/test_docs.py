@@ -198,7 +198,7 @@ def test_the_statistics_that_pages_show_first_tell_numbers(desk, capsys):
         [order] = re.findall(r"^\$ hazemap (stats .*-o speed.parquet)$", text, re.MULTILINE)
         Path("speed.parquet").unlink(missing_ok=True)
         assert main(shlex.split(order)) == 0
-        told, places = re.search(r"is told for (\d+) of (\d+)", capsys.readouterr().out).groups()
+        told, places = re.search(r"is published for (\d+) of (\d+)", capsys.readouterr().out).groups()
         assert int(told) >= int(places) / 10
         for asked in re.findall(r"^\$ hazemap (ask speed.parquet .*)$", text, re.MULTILINE):
             assert main(shlex.split(asked)) == 0
