@@ -1,5 +1,5 @@
 import type { AccountClock } from "./account_clock.js";
-import { ascii, type Bytes, hex, join, sha256, uint32, unhex, utf8 } from "./bytes.js";
+import { ascii, type Bytes, hex, join, joined, sha256, uint32, unhex, utf8 } from "./bytes.js";
 import { newTerms } from "./campaign_terms.js";
 import { type CarriedRound, dapTask, readCarriedRound } from "./carried_round.js";
 import type { Place } from "./cell_counts.js";
@@ -99,7 +99,7 @@ export class RoundReports {
     if (trouble) this.log(`reports as if it had no rows: counting them failed (${trouble})`);
     const bits = Array.from(sums, (sum) => sum === 1);
     const seconds = Math.floor(now / 1_000);
-    const said = join(...Array.from(sums, uint32));
+    const said = joined(Array.from(sums, uint32));
     const { serial, issued } = credential;
     const sealedFor = [
       task.id, task.configuration, ...keys.map(({ key }) => key), serial, issued, ascii(`${timeOf(task, seconds)}`),
