@@ -183,8 +183,8 @@ class Answer(EqualByFields):
     sum's noise (discrete Laplace about 3, discrete Gaussian 0), which intervals need. `people` is how many
     people the sums are over, where that is public: devices that answered, of those that were asked. `skewness` is that
     of the noise in a cell of nobody, where it is not symmetric: of randomised reports. `chances` are those with which a
-    report sent its own bit as 1, and any other: where the law of the sums is known exactly. Nobody writes into the
-    arrays: what is kept is what was answered.
+    report sent its own bit as 1, and any other: where the law of the sums is known exactly. `blank` reports
+    more, of nobody, are in the sums. Nobody writes into the arrays: what is kept is what was answered.
 
     >>> Answer(np.array([3, -1]), np.array([1.4])).stddev
     array([1.4])
@@ -196,6 +196,7 @@ class Answer(EqualByFields):
     people: int | None = None
     skewness: float | None = None
     chances: tuple[float, float] | None = None
+    blank: int | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)

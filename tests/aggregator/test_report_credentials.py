@@ -2,17 +2,22 @@
 
 import asyncio
 from dataclasses import replace
+from fractions import Fraction
 from itertools import islice, product
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from tests.issuing import ISSUER, credential
 
 from hazemap.aggregator.report_expiry import expiry_writes
 from hazemap.aggregator.task_records import TaskRecords
 from hazemap.errors import CodecError, InputError
+from hazemap.privacy.local_randomisers import Asymmetric, UnaryEncoding
+from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.dap.aggregator_task import AggregatorTask
 from hazemap.protocols.dap.basic_types import ReportError, Role
+from hazemap.protocols.dap.blank_reports import MOST_BLANK, BlankReports
 from hazemap.protocols.dap.credential_checks import CredentialChecks
 from hazemap.protocols.dap.extensions import Extension
 from hazemap.protocols.dap.problem_types import DapProblem, ProblemType
@@ -25,8 +30,14 @@ from hazemap.protocols.dap.report_credentials import (
     report_key,
 )
 from hazemap.protocols.dap.resource_paths import reports
+from hazemap.protocols.dap.task_vdaf import vdaf_of
 from hazemap.protocols.dap.upload_messages import InputShareAad, PlaintextInputShare, UploadErrors, UploadRequest
-from hazemap.protocols.dap.vdaf_configuration import CountConfiguration, HistogramConfiguration, SumConfiguration
+from hazemap.protocols.dap.vdaf_configuration import (
+    CountConfiguration,
+    HistogramConfiguration,
+    MultihotConfiguration,
+    SumConfiguration,
+)
 from hazemap.protocols.dap.versions import DAP_09
 from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.protocols.vdaf.prio3 import prio3_histogram
@@ -326,3 +337,43 @@ def test_no_crash_between_an_upload_and_a_sum_counts_a_person_twice_or_loses_one
 @pytest.mark.slow
 def test_no_history_of_three_events_counts_a_person_twice_or_loses_one():
     check_histories(product(ACTIONS, repeat=3))
+
+
+def test_each_server_adds_reports_of_nobody_once_and_one_alone_hides_a_report():
+    """Of 200 sums, each of one report among 40 of nobody at each server: 7 standard errors, below 10^-11 a mean."""
+    law = Asymmetric(Fraction(4))
+    blank = BlankReports.of(law, 40)
+    assert BlankReports.from_bytes(blank.to_bytes()) == blank
+    options = {"admission": ReportAdmission(ISSUER.public, 9), "blank": blank}
+    stream, drawn = Stream.fixed(b"20"), []
+
+    def draw(role, size):
+        drawn.append((role, blank.draw(stream, size)))
+        return drawn[-1][1]
+
+    bits = MultihotConfiguration(4, 2, 4)
+    two = TwoServers(least=1, measured=bits, vdaf=vdaf_of(a_task(measured=bits)), options=options, draw=draw)
+    mine = report(two, cell=[True, False, False, True])
+    assert upload_errors(two, mine) == []
+    found, _ = sums(two)
+    assert {role for role, _ in drawn} == {Role.LEADER, Role.HELPER} and len(drawn) == 2
+    assert list(found) == (np.array([1, 0, 0, 1]) + drawn[0][1] + drawn[1][1]).tolist()
+    two.close()
+    alone = np.array([blank.draw(stream, 4) for _ in range(200)])
+    chance = law.chances[1]
+    assert (np.abs(alone.mean(axis=0) - 40 * chance) < 7 * np.sqrt(40 * chance / 200)).all() and alone.any()
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"reports": MOST_BLANK + 1}, {"numerator": 0}, {"denominator": 2}, {"numerator_2": 1}]
+)
+def test_reports_of_nobody_that_cannot_be_are_refused(wrong):
+    good = BlankReports.of(Asymmetric(Fraction(4)), 40)
+    with pytest.raises(InputError):
+        replace(good, **wrong)
+    with pytest.raises(InputError, match="sums of bits"):
+        a_task(measured=CELLS, blank=good)
+    with pytest.raises(CodecError):
+        BlankReports.from_bytes(good.to_bytes()[:-1])
+    chances = BlankReports.of(UnaryEncoding(Fraction(3, 4), Fraction(1, 8)), 3)
+    assert BlankReports.from_bytes(chances.to_bytes()).law == UnaryEncoding(Fraction(3, 4), Fraction(1, 8))

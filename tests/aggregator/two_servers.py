@@ -140,12 +140,12 @@ class TwoServers:
             return np.array([next(draws) * (1 if role is Role.LEADER else 1_000)] * size, dtype=np.int64)
 
         def draw_noise(law, size):
-            assert law.fits
+            assert law is self.task.blank or law.fits
             drawn = (draw or numbered)(role, size)
             self.noise[role].append(drawn)
             return drawn
 
-        noise = None if privacy is None and self.task.walk is None else draw_noise
+        noise = draw_noise if self.task.noisy else None
         if self.task.admission is None:
             more.setdefault("open_reports", 100_000)
         task = AggregatorTask(self.task, role, self.vdaf, bytes(32), self.collector_config, noise, **more)

@@ -22,8 +22,7 @@ def aggregator_task(file: TaskFile, stream: Callable[[], Stream] = Stream.from_o
     if role is None or file.verify_key is None or file.collector is None:
         raise InputError(f"this is the file of a {file.party}: an aggregator takes a leader's or a helper's")
     task = file.task
-    noisy = task.privacy is not None or task.walk is not None
-    noise: DrawNoise | None = (lambda law, size: law.draw(stream(), size)) if noisy else None
+    noise: DrawNoise | None = (lambda law, size: law.draw(stream(), size)) if task.noisy else None
     terms = file.report_expiry, file.open_reports
     return AggregatorTask(task, role, vdaf_of(task), file.verify_key, file.collector, noise, *terms)
 

@@ -97,7 +97,7 @@ YOUNGER: Mapping[str, frozenset[str]] = {
         {"descent", "smooth", "sizing", "telling", "even", "first_fullness", "total_within", "second_look"}
     ),
     "AdaptiveSlots": frozenset({"most_numbers", "first_fullness"}),
-    "Answer": frozenset({"skewness", "chances"}),
+    "Answer": frozenset({"skewness", "chances", "blank"}),
     "HTF": frozenset({"height", "negative"}),
     "Pyramid": frozenset({"gamma"}),
     "PublishedPyramid": frozenset({"gamma"}),

@@ -194,9 +194,11 @@ class Recipe:
     def standard_deviation(self, people: int, share: float = 0.0) -> float:
         """The standard deviation of the noise among so many reports, of a bin that this share of people hold.
 
-        √(n · 4e^ε₀)/(e^ε₀ − 1) for asymmetric reports and an empty bin (appendix A: private one-hot).
+        √(n · 4e^ε₀)/(e^ε₀ − 1) for asymmetric reports and an empty bin (appendix A: private one-hot). Two servers
+        each add reports of nobody: here those for a sum of the least cohort.
         """
-        return sqrt(float(self.law.variance(people, np.array([share * people]))[0]))
+        blank = 2 * (self.minimum_cohort - 1) if self.carrier is Carrier.TWO_SERVERS else 0
+        return sqrt(float(self.law.variance(people + blank, np.array([share * people]))[0]))
 
     @cached_property
     def _labels(self) -> list[list[str]]:

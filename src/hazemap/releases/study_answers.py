@@ -66,7 +66,7 @@ def counts_of(answer: Answer, confidence: float) -> dict[str, NDArray[np.float64
     counts = answer.sums.astype(np.float64)
     stddev = np.broadcast_to(answer.stddev, counts.shape).astype(np.float64)
     if answer.chances is not None and answer.people:
-        low, high = report_intervals(answer.chances, answer.people, counts, confidence)
+        low, high = report_intervals(answer.chances, answer.people + (answer.blank or 0), counts, confidence)
     else:
         margin = reach(confidence, answer.kurtosis) * stddev
         low, high = counts - margin, counts + margin

@@ -30,7 +30,8 @@ from hazemap.trust.device_tasks import Task
 from hazemap.trust.one_hot_reports import vectors
 from hazemap.trust.randomised_reports import debiased
 from hazemap.trust.report_batch import asked_of
-from hazemap.trust.two_server_recipes import asked
+from hazemap.trust.report_carriers import ByTwoServers
+from hazemap.trust.two_server_recipes import asked, recipe_blank
 from hazemap.trust.two_server_tasks import PRECISION, batch_interval, round_noise, round_tasks
 from hazemap.trust.two_servers import TwoServerPrices
 
@@ -61,7 +62,7 @@ class NetworkedTwoServers(CarriedCampaign):
 
 
 class TwoServerRecipes(CarriedRounds):
-    """The rounds of a study: a task for each recipe; sums carry the noise of the reports, and nothing more."""
+    """The rounds of a study: a task for each recipe; sums carry the noise of people's reports and of the servers'."""
 
     SECRET: ClassVar[int] = SECRET
 
@@ -121,10 +122,13 @@ def _answered(carried: CarriedTask, results: list[AggregateResult]) -> Answer:
 
 def _of_reports(carried: CarriedTask, sums: list[int], people: int) -> Answer:
     """What sums of randomised bits say; `Refused` for what cannot be such sums."""
-    if people < carried.carrier.minimum or not all(0 <= number <= people for number in sums):
+    task, carrier = carried.task, carried.carrier
+    assert isinstance(carrier, ByTwoServers)  # noqa: S101 - of recipes there is no other
+    blank = 2 * recipe_blank(task, carrier).reports
+    if people < carrier.minimum or not all(0 <= number <= people + blank for number in sums):
         raise Refused(
             f"the servers' sums are not of {carried.carrier.minimum:,} reports or more whose numbers are 0 or 1: one "
             "of the servers does not follow the protocol"
         )
-    _, law = asked(carried.task)
-    return debiased(law, np.array(sums, dtype=np.int64), people, Stream.from_os())
+    _, law = asked(task)
+    return debiased(law, np.array(sums, dtype=np.int64), people, Stream.from_os(), blank)

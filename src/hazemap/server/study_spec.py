@@ -18,7 +18,7 @@ from hazemap.trust.device_tasks import Task
 from hazemap.trust.recipe_terms import randomiser_of
 from hazemap.trust.report_batch import ReportBatch
 from hazemap.trust.report_carriers import CARRIERS, SECURE_SUM, ByOneReport, ByShuffler, ByTwoServers
-from hazemap.trust.two_server_recipes import recipe_report
+from hazemap.trust.two_server_recipes import recipe_blank, recipe_report
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 LARGEST_ROUND = 1 << 30
@@ -113,6 +113,7 @@ class StudySpec:
         task = Task.asking(recipe, self.name, round_, self.cohort, self.budget, share)
         if isinstance(self.carrier, ByTwoServers):
             recipe_report(task, self.carrier)
+            recipe_blank(task, self.carrier)
             return task
         for size in {min(self.cohort.shards), max(self.cohort.shards)}:
             task.noise(size)

@@ -153,23 +153,25 @@ def randomised(law: Randomiser, vector: Ints, stream: Stream) -> NDArray[np.int6
     return law.report(stream, place, len(vector)).astype(np.int64)
 
 
-def debiased(law: Randomiser, sums: Ints, people: int, stream: Stream) -> Answer:
+def debiased(law: Randomiser, sums: Ints, people: int, stream: Stream, blank: int = 0) -> Answer:
     """The answer that a sum of reports gives: unbiased numbers, rounded up or down at random so that they stay so.
 
-    That adds at most ¼ to the variance, which is stated with it. Where the variance depends on the count, the noisy one
-    is put in.
+    Besides those of the `people` so many `blank` reports, of nobody, are in the sums. Rounding adds at most ¼ to the
+    variance, which is stated with it. Where the variance depends on the count, the noisy one is put in.
     """
-    numbers = law.unbiased(sums, people)
+    reports = people + blank
+    numbers = law.unbiased(sums, reports)
     luck = (stream.words(len(numbers)) >> np.uint64(11)) * 2.0**-53
-    variance = law.variance(people, numbers) + ROUNDING
+    variance = law.variance(reports, numbers) + ROUNDING
     constant = variance[:1] if len(variance) and (variance == variance[0]).all() else variance
     whole = np.clip(np.floor(numbers + luck), -MOST, MOST).astype(np.int64)
-    return Answer(whole, np.sqrt(constant), law.kurtosis(people), people, law.skewness(people), law.chances)
+    shape = law.kurtosis(reports), people, law.skewness(reports), law.chances
+    return Answer(whole, np.sqrt(constant), *shape, blank or None)
 
 
-def stddev_of(law: Randomiser, people: int, size: int) -> float:
-    """Of each number, where people are spread evenly."""
-    return sqrt(float(law.variance(people, np.array([people / max(size, 1)]))[0]) + ROUNDING)
+def stddev_of(law: Randomiser, people: int, size: int, blank: int = 0) -> float:
+    """Of each number, where people are spread evenly; with so many reports of nobody more."""
+    return sqrt(float(law.variance(people + blank, np.array([people / max(size, 1)]))[0]) + ROUNDING)
 
 
 def least_share(stddev: Callable[[Fraction], float], wanted: float) -> Fraction:

@@ -1,13 +1,14 @@
 """What follows from a round in which two servers sum people's randomised reports to a recipe.
 
 A device randomises its bin as for a secure sum, and splits the bits in shares. The servers prove that they are bits,
-and no more of them 1 than an honest report has (Prio3MultihotCountVec); honest coins they cannot prove. They add
-nothing: the sum's noise is that of the reports, so its price holds where as many of them are honest people's as the
-batch promises. The server that orders a round and each device compute the same.
+and no more of them 1 than an honest report has (Prio3MultihotCountVec); honest coins they cannot prove. Each
+adds reports of people who hold nothing, as many as the price counts on others: so it holds where one server is honest,
+whoever else has reported. The server that orders a round and each device compute the same.
 """
 
 from hazemap.errors import InputError
 from hazemap.privacy.local_randomisers import Asymmetric, Symmetric, UnaryEncoding
+from hazemap.protocols.dap.blank_reports import BlankReports
 from hazemap.protocols.dap.vdaf_configuration import MultihotConfiguration
 from hazemap.protocols.vdaf.bit_vector_circuits import shortest_chunk_length
 from hazemap.recipes.recipe import Recipe
@@ -42,6 +43,15 @@ def recipe_report(task: Task, carrier: ByTwoServers) -> MultihotConfiguration:
     check_recipe_sum(recipe, law, batch.minimum, batch.honest)
     most = ones_allowed(law, recipe.size, batch)
     return MultihotConfiguration(recipe.size, shortest_chunk_length(recipe.size + most.bit_length()), most)
+
+
+def recipe_blank(task: Task, carrier: ByTwoServers) -> BlankReports:
+    """What each server adds: with the person's own report they are as many as the price is computed for.
+
+    `InputError` for a law that no task can name.
+    """
+    _, law = asked(task)
+    return BlankReports.of(law, recipe_batch(task, carrier).honest - 1)
 
 
 def asked(task: Task) -> tuple[Recipe, Symmetric | Asymmetric | UnaryEncoding]:

@@ -19,6 +19,7 @@ from hazemap.noisy_queries import Query
 from hazemap.privacy.mechanisms import DiscreteLaplace
 from hazemap.privacy.two_server_noise import TwoServerNoise
 from hazemap.protocols.dap.basic_types import Interval
+from hazemap.protocols.dap.blank_reports import BlankReports
 from hazemap.protocols.dap.privacy_parameters import MICRO, PrivacyParameters
 from hazemap.protocols.dap.report_credentials import ReportAdmission
 from hazemap.protocols.dap.task import Task as DapTask
@@ -32,7 +33,7 @@ from hazemap.trust.cell_strings import CellStrings
 from hazemap.trust.device_tasks import pure
 from hazemap.trust.one_hot_reports import vectors
 from hazemap.trust.report_carriers import ByOneReport, ByTwoServers
-from hazemap.trust.two_server_recipes import recipe_report
+from hazemap.trust.two_server_recipes import recipe_blank, recipe_report
 
 PRECISION: Final = 7 * 86_400
 """Seconds: times of reports are told to the week, and a round is over in two."""
@@ -74,7 +75,8 @@ def _round_tasks(carried: CarriedTask, issuer: bytes) -> tuple[DapTask, ...]:
         raise InputError("a round of another carrier has no tasks for each question")
     info = _info(carried)
     if carried.task.recipe is not None:
-        return (_task(carried, issuer, 0, info, recipe_report(carried.task, carried.carrier)),)
+        report, blank = recipe_report(carried.task, carried.carrier), recipe_blank(carried.task, carried.carrier)
+        return (_task(carried, issuer, 0, info, report, blank=blank),)
     noise = round_noise(carried).each
     assert isinstance(noise, DiscreteLaplace)  # noqa: S101 - `round_noise` gives no other
     privacy = PrivacyParameters.of(noise, 1, Fraction(ceil(MICRO / noise.scale), MICRO))
@@ -145,6 +147,7 @@ def _task(
     measured: VdafConfiguration,
     privacy: PrivacyParameters | None = None,
     walk: WalkTerms | None = None,
+    blank: BlankReports | None = None,
 ) -> DapTask:
     carrier = carried.carrier
     assert isinstance(carrier, ByTwoServers | ByOneReport)  # noqa: S101 - see above
@@ -161,4 +164,5 @@ def _task(
         privacy=privacy,
         walk=walk,
         admission=admission(carried, issuer),
+        blank=blank,
     )

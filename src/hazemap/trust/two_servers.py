@@ -110,7 +110,7 @@ class BatchReportPrices:
 
     def stddev(self, encoder: Encoder, share: Fraction) -> float:
         """The standard deviation of the noise in each sum, where everybody who is asked reports."""
-        return stddev_of(self.law(share, encoder.size), self.batch.people, encoder.size)
+        return stddev_of(self.law(share, encoder.size), self.batch.people, encoder.size, added(self.batch))
 
     def share(self, encoder: Encoder, stddev: float) -> Fraction:
         """The least multiple of 2^−30 that buys a standard deviation this small by `law_for`; 64 if no share will do.
@@ -120,7 +120,7 @@ class BatchReportPrices:
 
         def plain(share: Fraction) -> float:
             law = law_for(self.budget.part(share), self.batch.honest, self.most)
-            return stddev_of(law, self.batch.people, encoder.size)
+            return stddev_of(law, self.batch.people, encoder.size, added(self.batch))
 
         return least_share(plain, stddev)
 
@@ -135,8 +135,8 @@ class TwoServers(BatchedReports):
     refused. The budget may be in ε, ρ or (ε, δ).
 
     With a `local_epsilon` people randomise their reports themselves (Prio3MultihotCountVec: bits, and at most so many
-    of them, are proved; honest coins are not), the servers add nothing, and nothing below the batch's minimum is
-    opened: with recipes, nothing below the minimum cohort that a recipe states.
+    of them, are proved; honest coins are not), each server adds reports of nobody (`added`), and nothing below the
+    batch's minimum is opened: with recipes, nothing below the minimum cohort that a recipe states.
 
     Whoever runs it sees every row: it is for research, plans and tests. O(people asked + cells) a round.
 
@@ -191,7 +191,8 @@ class TwoServers(BatchedReports):
             )
         law = law_for_numbers(round_price(price), self.batch.honest, most, encoder.size)
         sums, people = self._opened(encoder)
-        return debiased(law, law.sums(self._stream, sums, people), people, self._stream)
+        blank = added(self.batch) // (2 if self.one_is_known else 1)
+        return debiased(law, law.sums(self._stream, sums, people + blank), people, self._stream, blank)
 
     def most_ones(self, law: Randomiser, size: int) -> int:
         """How many 1s the servers let through."""
@@ -223,14 +224,19 @@ def assumed_of_randomised(batch: ReportBatch, local_epsilon: Fraction | None) ->
     return (
         "proved of every report: numbers of 0 and 1, and no more 1s than an honest report has but for a chance "
         "of 2^-40 in all; so a bad device adds as many false 1s, where they help it most",
-        f"NOT proved: honest coins. The reports of {batch.honest:,} honest people hide each other, if "
-        "neither server nor whoever collects leaves out reports or makes up others; each by itself hides its person by "
-        f"{alone}; the servers add nothing",
+        f"each server adds the reports of {batch.honest - 1:,} people who hold nothing, drawn once for a batch: those "
+        "of one honest server hide a report as the price says, whoever else has reported or was left out",
+        f"NOT proved: honest coins. A report by itself hides its person by {alone}",
         *of_batches(batch),
         TOGETHER,
         BOTH_FOLLOW,
         CRYPTOGRAPHY,
     )
+
+
+def added(batch: ReportBatch) -> int:
+    """Reports of nobody that both servers add together, where people randomise their own: each as many as hide one."""
+    return 2 * (batch.honest - 1)
 
 
 def ones_allowed(law: Randomiser, size: int, batch: ReportBatch) -> int:

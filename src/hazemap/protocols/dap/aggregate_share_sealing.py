@@ -18,8 +18,9 @@ def sealed_share(
     check_least(task, total)
     vdaf, agg_param = task.vdaf, request.agg_param
     share = total.share
-    if task.draw_noise is not None and task.task.privacy is not None:
-        noise = task.draw_noise(task.task.privacy.noise, vdaf.output_length(agg_param)).tolist()
+    law = task.task.blank if task.task.privacy is None else task.task.privacy.noise
+    if task.draw_noise is not None and law is not None:
+        noise = task.draw_noise(law, vdaf.output_length(agg_param)).tolist()
         share = vdaf.merge(agg_param, [share, vdaf.share_of(agg_param, noise)])
     return sealed(task, request, vdaf.encode_agg_share(agg_param, share), randomness)
 

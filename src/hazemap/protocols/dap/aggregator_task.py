@@ -9,6 +9,7 @@ from hazemap.errors import CodecError, InputError, Refused
 from hazemap.privacy.mechanisms import Noise
 from hazemap.protocols.dap.basic_types import Role
 from hazemap.protocols.dap.batches import bucket_at
+from hazemap.protocols.dap.blank_reports import BlankReports
 from hazemap.protocols.dap.collection_messages import AggregateShareAad, CollectionJobReq
 from hazemap.protocols.dap.hpke_configs import HpkeConfig
 from hazemap.protocols.dap.prefix_question import read_question
@@ -26,7 +27,7 @@ CLOCK_SKEW: Final = 300
 VERIFICATION_KEY_ID: Final = 0
 """A task has one verification key for all its time."""
 
-DrawNoise = Callable[[Noise, int], Ints]
+DrawNoise = Callable[[Noise | BlankReports, int], Ints]
 """Noise of this law for so many numbers, drawn anew at each call."""
 
 
@@ -53,7 +54,7 @@ class AggregatorTask:
     def __post_init__(self) -> None:
         if self.role not in {Role.LEADER, Role.HELPER}:
             raise InputError("an aggregator is a leader or a helper")
-        if (self.draw_noise is None) != (self.task.privacy is None and self.task.walk is None):
+        if (self.draw_noise is None) is self.task.noisy:
             raise InputError("an aggregator draws noise for a task that names it, and for no other")
         if (self.task.admission is None) != (self.open_reports is not None):
             raise InputError("a task either names who gives out credentials, or is declared open to so many reports")

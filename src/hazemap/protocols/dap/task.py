@@ -6,6 +6,7 @@ from typing import Final, Self
 
 from hazemap.errors import CodecError, InputError
 from hazemap.protocols.dap.basic_types import TASK_ID, Interval
+from hazemap.protocols.dap.blank_reports import BLANK_REPORTS, BlankReports
 from hazemap.protocols.dap.extensions import Extension, check_extensions
 from hazemap.protocols.dap.privacy_parameters import PRIVACY_PARAMETERS, PrivacyParameters
 from hazemap.protocols.dap.report_credentials import ADMISSION, ReportAdmission
@@ -25,6 +26,7 @@ MOST_PRECISION: Final = 366 * 86_400
 """Seconds: no task rounds its times to more than a year."""
 MOST_REPORTS: Final = 1 << 40
 _LONGEST_ENDPOINT = 2000
+_KNOWN = frozenset({TASK_INTERVAL, PRIVACY_PARAMETERS, WALK, ADMISSION, BLANK_REPORTS})
 _ENDPOINT = re.compile(
     r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(?P<port>[0-9]{1,5}))?(?:/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?",
     re.ASCII,
@@ -63,6 +65,8 @@ class Task:
     """what one report of a path may be asked, in a task of questions about it"""
     admission: ReportAdmission | None = None
     """who gives out the credentials of its reports; None for a task whose uploads are open"""
+    blank: BlankReports | None = None
+    """reports of nobody that each aggregator adds, in a task of randomised reports"""
 
     @classmethod
     def created(
@@ -81,6 +85,7 @@ class Task:
         version: DapVersion = DAP_18,
         walk: WalkTerms | None = None,
         admission: ReportAdmission | None = None,
+        blank: BlankReports | None = None,
     ) -> Self:
         """A new task, with its one encoding; InputError for what cannot be."""
         extensions = [Extension(TASK_INTERVAL, interval.to_bytes())] if interval is not None else []
@@ -90,6 +95,8 @@ class Task:
             extensions.append(Extension(WALK, walk.to_bytes()))
         if admission is not None:
             extensions.append(Extension(ADMISSION, admission.to_bytes()))
+        if blank is not None:
+            extensions.append(Extension(BLANK_REPORTS, blank.to_bytes()))
         if not (leader.isascii() and helper.isascii()):
             raise InputError("the address of an aggregator is ASCII: write other letters as IDNA and percent codes")
         configuration = TaskConfiguration(
@@ -120,8 +127,8 @@ class Task:
                 raise InputError("leader and helper have the same address: one server would hold both shares")
             measured = read_configuration(found.vdaf_type, found.vdaf_configuration)
             _check_version(measured, version)
-            extensions = check_extensions(found.extensions, {TASK_INTERVAL, PRIVACY_PARAMETERS, WALK, ADMISSION})
-            interval = privacy = walk = admission = None
+            extensions = check_extensions(found.extensions, _KNOWN)
+            interval = privacy = walk = admission = blank = None
             if (data := extensions.get(TASK_INTERVAL)) is not None:
                 interval = read_interval(data)
             if (data := extensions.get(PRIVACY_PARAMETERS)) is not None:
@@ -136,6 +143,11 @@ class Task:
                 admission.check(measured)
                 if version == DAP_09:
                     raise InputError("reports of DAP-09 carry no credentials: its tasks are open")
+            if (data := extensions.get(BLANK_REPORTS)) is not None:
+                blank = BlankReports.from_bytes(data)
+                blank.check(measured)
+                if privacy is not None:
+                    raise InputError("a task names the noise of its sums, or reports of nobody, and not both")
         except InputError as error:
             raise CodecError(f"this task cannot be: {error}") from error
         return cls(
@@ -153,7 +165,13 @@ class Task:
             version,
             walk,
             admission,
+            blank,
         )
+
+    @property
+    def noisy(self) -> bool:
+        """Whether aggregators add anything to its sums."""
+        return not (self.privacy is None and self.walk is None and self.blank is None)
 
     @property
     def context(self) -> bytes:
