@@ -17,12 +17,14 @@ from fractions import Fraction
 from time import process_time, thread_time
 
 from hazemap.errors import CodecError, Refused
+from hazemap.privacy.local_randomisers import Asymmetric, UnaryEncoding
 from hazemap.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from hazemap.protocols.dap import aggregation_messages as aggregation
 from hazemap.protocols.dap import collection_messages as collection
 from hazemap.protocols.dap import upload_messages as upload
 from hazemap.protocols.dap import upload_messages_09 as upload_09
 from hazemap.protocols.dap.basic_types import HpkeCiphertext, Interval, ReportError
+from hazemap.protocols.dap.blank_reports import BlankReports
 from hazemap.protocols.dap.extensions import Extension, check_extensions
 from hazemap.protocols.dap.hpke_configs import HpkeConfig, HpkeConfigList
 from hazemap.protocols.dap.media_types import message_name
@@ -223,6 +225,10 @@ def corpus() -> dict[str, tuple[list[bytes], Check]]:
     ]
     admission = ReportAdmission(ISSUER.public, 1_000)
     ends = "https://one.example/", "https://two.example/"
+    laws = Asymmetric(Fraction(4)), UnaryEncoding(Fraction(1, 2), Fraction(1, 9))
+    blank = [BlankReports.of(law, 99) for law in laws]
+    bits = 3600, 100, BatchMode.TIME_INTERVAL, MultihotConfiguration(9, 3, 4)
+    tasks.append(Task.created(bytes(32), b"fuzz", *ends, *bits, admission=admission, blank=blank[0]))
     tasks += [
         Task.created(bytes(32), b"fuzz", *ends, 3600, 100, BatchMode.TIME_INTERVAL, each, admission=admission)
         for each in measured[2:]
@@ -264,6 +270,7 @@ def corpus() -> dict[str, tuple[list[bytes], Check]]:
         privacy,
         [admission],
         [CREDIT],
+        blank,
     ]
     found: dict[str, tuple[list[bytes], Check]] = {
         type(group[0]).__name__: ([each.to_bytes() for each in group], structure(type(group[0])))

@@ -183,9 +183,12 @@ class StudyScene:
         reports = self.reports()
         for number, asked in enumerate(self.answered, 1):
             answer = loads(answers[number])
-            exact = randomiser_of(asked).unbiased(reports[asked.digest], PEOPLE)
             assert answer.people == PEOPLE
-            assert (np.abs(answer.sums - exact) < 1).all(), "an answer is not the sum of the reports that were paid"
+            assert self.is_sum(asked, answer, reports[asked.digest]), "an answer is not the sum of what was paid"
+
+    def is_sum(self, asked, answer, reports) -> bool:
+        """Whether an answer is what these reports say, but for its rounding."""
+        return (np.abs(answer.sums - randomiser_of(asked).unbiased(reports, PEOPLE)) < 1).all()
 
     def was_opened_once(self, database: Path, rounds: int) -> None:
         """No shard of a round was begun again."""

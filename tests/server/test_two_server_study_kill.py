@@ -21,6 +21,7 @@ from hazemap.recipes.signed_policy import SignedPolicy
 from hazemap.server.campaign_spec import Deadlines
 from hazemap.server.study_spec import StudySpec
 from hazemap.trust.cohort_assumptions import Cohort
+from hazemap.trust.recipe_terms import randomiser_of
 from hazemap.trust.report_carriers import ByTwoServers
 
 from .asking_studies import KEY, recipe
@@ -84,6 +85,13 @@ class TwoServerStudy(StudyScene):
         begun = self.server.answered("/v1/studies", dumps(spec).encode())
         assert begun.status_code == 201, begun.text
         self.gathered()
+
+    def is_sum(self, asked, answer, reports) -> bool:
+        """Whether it is what these reports and some of nobody say: of those 94 more than 16 set a bit with 10^-11."""
+        law, blank = randomiser_of(asked), 2 * (PEOPLE - 1)
+        least, most = (law.unbiased(reports + more, PEOPLE + blank) for more in (0, 16))
+        assert answer.blank == blank
+        return ((least - 1 < answer.sums) & (answer.sums < most + 1)).all()
 
     def was_opened_once(self, database: Path, rounds: int) -> None:
         """Each round was announced to everybody once, and nothing is left that it could be opened with."""
