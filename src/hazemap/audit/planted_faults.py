@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from hazemap.algorithm_session import Session
 from hazemap.algorithms.adaptive_tree import Adaptive
@@ -182,8 +183,6 @@ def merged_ids() -> Iterator[None]:
     coded = TextIds.coded
 
     def tidied(self: TextIds, column: Any, words: KeyWords) -> Coded:
-        import pyarrow as pa
-
         ids = column.cast("binary").to_pylist()
         left = [None if each is None else each.lower().strip().lstrip(b"0+") for each in ids]
         return coded(self, pa.array(left, "binary"), words)

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import hazemap
 from hazemap import codec
 from hazemap.algorithm_session import Exchange
 from hazemap.audit.audited_settings import CURATOR, DISTRICTS, LOCAL, RECIPES, SHUFFLE, AuditedSetting
@@ -146,8 +147,6 @@ _WRITTEN: list[Any] = []
 
 def _once(order: RunOrder, folder: Path, number: int) -> Any:
     """One run: an error's words, or nothing where there is a file; for devices the answers themselves."""
-    import hazemap
-
     place = folder / "source"
     if number == 0:
         place.mkdir()

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from hazemap.arrays import Floats, Ints
 from hazemap.compare.density_metrics import comparable
+from hazemap.compare.emd_kernels import cheapest
 from hazemap.errors import InputError
 
 _PARTS = 1 << 60
@@ -48,8 +49,6 @@ def flow(supply: Ints) -> tuple[Ints, Ints, Ints]:
     f of each pixel that proves it: neighbours differ by at most 1, and mass moves only where f falls by 1. Exact
     integers; what is moved in all must be less than 2⁶².
     """
-    from hazemap.compare.emd_kernels import cheapest
-
     supply = np.ascontiguousarray(supply, np.int64)
     if supply.ndim != 2 or supply.sum() != 0:
         raise InputError("a flow needs a grid of rows and columns that lacks as much mass as it has to spare")

@@ -23,6 +23,16 @@ from hazemap.engines.duckdb_connection import DuckDBConnection
 from hazemap.engines.memory import measured
 from hazemap.engines.person_ids import Coded, IdColumnReader, Ids
 from hazemap.engines.row_query import Layout
+from hazemap.engines.streaming.cell_counter import counters_for, gathered
+from hazemap.engines.streaming.even_vote_per_person import EvenVotePerPerson
+from hazemap.engines.streaming.one_vote_per_person import OneVotePerPerson
+from hazemap.engines.streaming.packed_row_buffer import PackedRowBuffer
+from hazemap.engines.streaming.per_person_bottom_k import CellSample, RowSample
+from hazemap.engines.streaming.per_person_cell_means import PersonCellMeans
+from hazemap.engines.streaming.person_cell_sums import PersonCellSums
+from hazemap.engines.streaming.person_groups import PersonGroup, wanted
+from hazemap.engines.streaming.person_index import RowBatch
+from hazemap.engines.streaming.table_fingerprint import Fingerprinting
 from hazemap.parallel_map import in_order
 from hazemap.tables.contribution_bounding import (
     AtMostCells,
@@ -35,15 +45,14 @@ from hazemap.tables.contribution_bounding import (
     whole_weights,
 )
 from hazemap.tables.keyed_hash import KeyWords, SamplingKey
+from hazemap.tables.person_cell_values import DRAWN_AS
 from hazemap.tables.table_fingerprint import Fingerprint
 from hazemap.tables.votes import Votes
 from hazemap.values.cell_slot_counters import LocatedRows, ObservedCellSlots
 
 if TYPE_CHECKING:
     from hazemap.engines.streaming.cell_counter import CellCounter
-    from hazemap.engines.streaming.person_groups import BoundingStep, PersonGroup
-    from hazemap.engines.streaming.person_index import RowBatch
-    from hazemap.engines.streaming.table_fingerprint import Fingerprinting
+    from hazemap.engines.streaming.person_groups import BoundingStep
     from hazemap.tables.person_cell_values import PersonCellValues
 
 Progress = Callable[[float], None]
@@ -108,8 +117,6 @@ class EngineTable:
 
         It costs 1 to 13 ns a row, and takes O(1) memory.
         """
-        from hazemap.engines.streaming.table_fingerprint import Fingerprinting
-
         self._watch = None if key is None else Fingerprinting(key, self._threads)
 
     @property
@@ -166,10 +173,6 @@ class EngineTable:
         For those who hold values only to be private: see `tables.person_cell_values`. Rows are taken in by one worker,
         and coded by all.
         """
-        from hazemap.engines.streaming.person_cell_sums import PersonCellSums
-        from hazemap.engines.streaming.person_index import RowBatch
-        from hazemap.tables.person_cell_values import DRAWN_AS
-
         ids, rule, words = self._layout.need_ids(), OwnMeans(1), KeyWords.expanded(self._key, DRAWN_AS)
         pairing, rows = PersonCellSums(places, ids.places(), self._memory_limit), 0
         box, width = self._layout.masked(rule), 1 + self._layout.width
@@ -200,8 +203,6 @@ class EngineTable:
 
     def _read_rows(self, tree: Tree, bounding: Bounding) -> Votes:
         """Every row counts, so no batch waits for another."""
-        from hazemap.engines.streaming.cell_counter import counters_for, gathered
-
         tallies = counters_for(tree, self._threads)
         free: SimpleQueue[CellCounter] = SimpleQueue()
         for tally in tallies:
@@ -225,9 +226,6 @@ class EngineTable:
 
     def _read_people(self, tree: Tree, bounding: Bounding) -> Votes:
         """Every group takes in its own people's rows, in as many passes as the fullest group needs."""
-        from hazemap.engines.streaming.cell_counter import counters_for, gathered
-        from hazemap.engines.streaming.person_groups import PersonGroup
-
         ids = self._layout.need_ids()
         words = KeyWords.expanded(self._key, type(bounding).__name__)
         limit, weighted = self._memory_limit // self._threads, any(part.weight for part in self._layout.parts)
@@ -306,9 +304,6 @@ class EngineTable:
         """Rows ready for the groups. Only the first pass looks at everybody's."""
         import pyarrow
 
-        from hazemap.engines.streaming.person_groups import wanted
-        from hazemap.engines.streaming.person_index import RowBatch
-
         columns, width = self._layout.arrived(columns, 1), 1 + self._layout.width
         points, weight = columns[1:width], columns[width:]
         seeds, known, texts = coded = ids.coded(columns[0], words)
@@ -341,12 +336,6 @@ def _located(columns: dict[str, Any], tree: Tree, bounding: Bounding) -> Cells:
 
 def at_work(bounding: Bounding, tree: Tree, weighted: bool) -> "BoundingStep[Any]":
     """The compiled form of a rule about people, of whose rows each has a weight of its own or all have the same."""
-    from hazemap.engines.streaming.even_vote_per_person import EvenVotePerPerson
-    from hazemap.engines.streaming.one_vote_per_person import OneVotePerPerson
-    from hazemap.engines.streaming.packed_row_buffer import PackedRowBuffer
-    from hazemap.engines.streaming.per_person_bottom_k import CellSample, RowSample
-    from hazemap.engines.streaming.per_person_cell_means import PersonCellMeans
-
     match bounding:
         case AtMostRows(most=most):
             return RowSample(most)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +22,9 @@ from hazemap.tables.contribution_bounding import (
     whole_weights,
 )
 from hazemap.tables.keyed_hash import KeyWords, SamplingKey, numbers, seeds
+from hazemap.tables.person_cell_values import PersonCellValues
 from hazemap.tables.votes import Votes
 from hazemap.values.cell_slot_counters import RUN, CellTimeSlots, ObservedCellSlots
-
-if TYPE_CHECKING:
-    from hazemap.tables.person_cell_values import PersonCellValues
 
 Bounded = tuple[NDArray[np.int64], Cells, NDArray[np.int64]]
 """What a rule leaves of people: whose, in which base cell, how much."""
@@ -79,8 +77,6 @@ class MemoryTable:
 
     def pairs(self, places: ObservedCellSlots) -> "PersonCellValues":
         """What each person measured in each place, added up."""
-        from hazemap.tables.person_cell_values import PersonCellValues
-
         return PersonCellValues.of_rows(places, self.person, self.columns, self.key)
 
     def bounded(self, tree: Tree, bounding: Bounding) -> Bounded:

@@ -8,12 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.engines.arrow_arrays import numbers, texts, valid
+from hazemap.engines.streaming.keyed_hash import seeds_of_numbers
+from hazemap.engines.streaming.person_index import NamedPeople, NumberedPeople, Texts
 from hazemap.engines.table_source import SourcePart
 from hazemap.errors import TableError
 from hazemap.tables.keyed_hash import KeyWords
 
 if TYPE_CHECKING:
-    from hazemap.engines.streaming.person_index import PersonIndex, Texts
+    from hazemap.engines.streaming.person_index import PersonIndex
 
 
 class Coded(NamedTuple):
@@ -58,14 +60,10 @@ class WholeNumbers:
 
     def coded(self, column: Any, words: KeyWords) -> Coded:
         """The seeds of the people in an Arrow array."""
-        from hazemap.engines.streaming.keyed_hash import seeds_of_numbers
-
         return Coded(seeds_of_numbers(numbers(column, np.uint64), *words), valid(column), None)
 
     def places(self) -> "PersonIndex":
         """An empty group of such people."""
-        from hazemap.engines.streaming.person_index import NumberedPeople
-
         return NumberedPeople()
 
 
@@ -78,15 +76,12 @@ class TextIds:
     def coded(self, column: Any, words: KeyWords) -> Coded:
         """The seeds of the people in an Arrow array."""
         from hazemap.engines.streaming.keyed_hash import seeds_of_texts
-        from hazemap.engines.streaming.person_index import Texts
 
         found = Texts(*texts(column))
         return Coded(seeds_of_texts(*found, *words), valid(column), found)
 
     def places(self) -> "PersonIndex":
         """An empty group of such people."""
-        from hazemap.engines.streaming.person_index import NamedPeople
-
         return NamedPeople()
 
 

@@ -17,6 +17,7 @@ from hazemap.errors import TableError
 from hazemap.spatial.bounding_box import Box
 from hazemap.tables.contribution_bounding import Bounding, OneVote, Outside, RowIsPerson
 from hazemap.temporal.time_format import TimeFormat, within_calendar
+from hazemap.temporal.written_times import seconds_of_texts
 from hazemap.values.boolean_attribute import MARK
 
 
@@ -126,7 +127,6 @@ class Layout:
 
         if types.is_floating(column.type):
             return within_calendar(floats(column))
-        from hazemap.temporal.written_times import seconds_of_texts
 
         seconds = seconds_of_texts(*texts(column), self.time_format)
         return np.where(valid(column), seconds, np.nan) if column.null_count else seconds

@@ -12,10 +12,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+
 from hazemap import __version__
 from hazemap.cells import Tree
 from hazemap.engines import spark_tasks as tasks
 from hazemap.engines.duckdb import EngineTable, ReadReport
+from hazemap.engines.spark_messages import NOTES, SCHEMA, received, votes_read
 from hazemap.engines.table_source import Feed
 from hazemap.errors import FileError, HazemapError, TableError
 from hazemap.tables.contribution_bounding import Bounding
@@ -93,8 +96,6 @@ class SparkTable(EngineTable):
 
     def _gathered(self, task: tasks.Task, votes: Any) -> Votes:
         """The votes of all slices. `PeopleDidNotFit` where they are not of everybody."""
-        from hazemap.engines.spark_messages import NOTES, received, votes_read
-
         added = votes.repartition("slice").mapInArrow(task.run(tasks.add_votes), _schema())
         notes, found = list[bytes](), list[Votes]()
         for where, messages in received(added.toArrow().to_batches()):
@@ -121,15 +122,11 @@ class PeopleDidNotFit(Exception):
 
 
 def _all(found: list[Votes]) -> Votes:
-    import numpy as np
-
     cells = np.concatenate([np.zeros(0, np.uint64), *(each.cells for each in found)])
     return Votes.gathered(cells, np.concatenate([np.zeros(0, np.int64), *(each.weights for each in found)]))
 
 
 def _schema() -> str:
-    from hazemap.engines.spark_messages import SCHEMA
-
     return SCHEMA
 
 

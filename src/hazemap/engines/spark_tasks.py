@@ -22,6 +22,10 @@ from hazemap.engines.duckdb import EngineTable, ReadReport, at_work
 from hazemap.engines.duckdb_connection import DuckDBConnection
 from hazemap.engines.person_ids import TextIds
 from hazemap.engines.row_query import Layout
+from hazemap.engines.spark_messages import NOTES, Notes, RowForm, RowSender, received, sent, votes_read, votes_sent
+from hazemap.engines.streaming.cell_counter import SparseCellCounter, counters_for
+from hazemap.engines.streaming.person_groups import PersonGroup
+from hazemap.engines.streaming.table_fingerprint import Fingerprinting
 from hazemap.engines.table_source import Feed
 from hazemap.errors import HazemapError, TableError
 from hazemap.tables.contribution_bounding import Bounding, OneVote, Outside, OwnMeans, RowIsPerson
@@ -99,16 +103,12 @@ class PartTable(EngineTable):
 
     def notes(self) -> bytes:
         """What became of the rows, as a message."""
-        from hazemap.engines.spark_messages import Notes
-
         report, sample = self._report, () if self._watch is None else (self._watch.state(),)
         return Notes(report.rows, report.without_person, report.nowhere, sample=sample).written()
 
 
 def told(task: Task, step: Callable[[Task, Batches], Batches], batches: Batches) -> Batches:
     """The step's batches; an error in words as the last message, when all that was to be read is read."""
-    from hazemap.engines.spark_messages import NOTES, Notes, sent
-
     try:
         if task.version != __version__:
             raise TableError(
@@ -135,8 +135,6 @@ def settle() -> None:
 
 def count_rows(task: Task, batches: Batches) -> Batches:
     """Rows that are people of their own, counted: O(cells) memory and output for each task."""
-    from hazemap.engines.spark_messages import NOTES, sent, votes_sent
-
     table = task.table(batches)
     yield from votes_sent(table.counted(task), task.slices)
     yield sent([(NOTES, table.notes())])
@@ -147,8 +145,6 @@ def send_rows(task: Task, batches: Batches) -> Batches:
 
     Weights are 8 more, and ids that are texts 4 more than their letters.
     """
-    from hazemap.engines.spark_messages import NOTES, RowSender, sent
-
     sender = RowSender(form_of(task), task.slices, number_of_part())
     table = task.table(batches)
     for batch in table.coded(task):
@@ -172,10 +168,6 @@ def bound_people(task: Task, batches: Batches) -> Batches:
 
     Where the people of a slice do not fit, the notes say so, and the votes are not all.
     """
-    from hazemap.engines.spark_messages import NOTES, received, sent, votes_sent
-    from hazemap.engines.streaming.cell_counter import counters_for
-    from hazemap.engines.streaming.person_groups import PersonGroup
-
     form, ids = form_of(task), task.layout.need_ids()
     (tally,), rule = counters_for(task.tree, 1), partial(at_work, task.bounding, task.tree, task.weighted)
     notes, slices, group, full = list[bytes](), list[int](), None, False
@@ -206,9 +198,6 @@ def finished(group: Any) -> bool:
 
 def add_votes(task: Task, batches: Batches) -> Batches:
     """Votes of a slice of all cells, added up: O(cells of the slice)."""
-    from hazemap.engines.spark_messages import NOTES, received, sent, votes_read, votes_sent
-    from hazemap.engines.streaming.cell_counter import SparseCellCounter
-
     tally, notes, some = SparseCellCounter(), list[bytes](), False
     for where, messages in received(batches):
         if where == NOTES:
@@ -224,9 +213,6 @@ def add_votes(task: Task, batches: Batches) -> Batches:
 
 def together(task: Task, messages: list[bytes]) -> Any:
     """The notes of several tasks as those of one, with at most one sample."""
-    from hazemap.engines.spark_messages import Notes
-    from hazemap.engines.streaming.table_fingerprint import Fingerprinting
-
     notes = Notes.read(messages)
     if task.watched is not None and notes.sample:
         whole = Fingerprinting(task.watched, threads=1)
@@ -238,8 +224,6 @@ def together(task: Task, messages: list[bytes]) -> Any:
 
 def form_of(task: Task) -> Any:
     """How rows are written on their way to the slices (`spark_messages.RowForm`)."""
-    from hazemap.engines.spark_messages import RowForm
-
     return RowForm.of(
         task.tree,
         numbered=not isinstance(task.bounding, OwnMeans | RowIsPerson),

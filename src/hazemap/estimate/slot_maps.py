@@ -30,6 +30,7 @@ from hazemap.cells import NOWHERE, Leaves
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate.empirical_bayes import LEAST, shared
+from hazemap.estimate.empirical_bayes_kernels import SCALES, WIDTHS, posterior
 from hazemap.estimate.postprocess import once_fixed, read
 from hazemap.estimate.slot_neighbours import from_neighbours
 from hazemap.estimate.smooth_disaggregation import EvenDisaggregation, finer
@@ -316,8 +317,6 @@ def sums_up(generations: TreeLevels, day: Floats) -> list[Floats]:
 
 def _judged(measured: Floats, predicted: Floats, stddev: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
     """The most plausible number of each part in each slot, and what their law teaches about the next level."""
-    from hazemap.estimate.empirical_bayes_kernels import SCALES, WIDTHS, posterior
-
     start = ALIKE if weights is None else weights
     error = np.ascontiguousarray(stddev).ravel()
     likely = np.maximum(predicted.ravel(), LEAST * error)

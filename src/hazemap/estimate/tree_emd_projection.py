@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from hazemap.arrays import Floats
 from hazemap.errors import InputError
+from hazemap.estimate.tree_emd_kernels import costs, masses
 
 
 def nearest(parent: NDArray[np.int64], numbers: Floats, weights: Floats) -> Floats:
@@ -30,8 +31,6 @@ def nearest(parent: NDArray[np.int64], numbers: Floats, weights: Floats) -> Floa
     >>> nearest(np.array([-1, 0, 0]), np.array([4.0, 5.0, -1.0]), np.array([1.0, 2.0, 2.0]))
     array([5., 5., 0.])
     """
-    from hazemap.estimate.tree_emd_kernels import costs, masses
-
     parent, wanted, weight = np.asarray(parent, np.int64), floats(numbers), floats(weights)
     n = len(parent)
     if not parent.shape == wanted.shape == weight.shape == (n,):

@@ -18,6 +18,7 @@ from hazemap.atomic_write import whole
 from hazemap.cells import Cells, Tree
 from hazemap.privacy.random_stream import Stream
 from hazemap.spatial.bounding_box import MERCATOR_LATITUDE, Box
+from hazemap.spatial.ellipsoidal_areas import latitudes, longitude
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import Bounding
@@ -380,7 +381,5 @@ class DemoCity:
 
 def _degrees(x: Floats, y: Floats) -> Places:
     """Longitude and latitude of places in the city."""
-    from hazemap.spatial.ellipsoidal_areas import latitudes, longitude
-
     square = Quadtree.around(BOX, 0)
     return longitude(square.left + square.side * x), latitudes(square.top + square.side * y)

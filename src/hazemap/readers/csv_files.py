@@ -14,6 +14,7 @@ from hazemap.engines.table_source import named_numbers
 from hazemap.parallel_map import in_order
 from hazemap.readers.csv_decoding import utf8_chunks
 from hazemap.readers.csv_dialect import CsvDialect
+from hazemap.readers.csv_parser import numbers_in, read_fields
 from hazemap.readers.stored_file import StoredFile
 
 if TYPE_CHECKING:
@@ -106,15 +107,11 @@ def _after(chunks: Iterator[Bytes], size: int) -> Iterator[Bytes]:
 
 def _read_lines(block: Bytes, delimiter: int, places: NDArray[np.int64], made: Callable[["ParsedFields"], Any]) -> Any:
     """A block cut at newlines, which end records, so that any thread may read any block."""
-    from hazemap.readers.csv_parser import read_fields
-
     return made(read_fields(block, delimiter, places, False, True))
 
 
 def _over_lines(chunks: Iterator[Bytes], delimiter: int, places: NDArray[np.int64]) -> Iterator["ParsedFields"]:
     """Block after block: where a record ends depends on the quotes before it."""
-    from hazemap.readers.csv_parser import read_fields
-
     held, skipping = np.zeros(0, dtype=np.uint8), False
     for chunk in chunks:
         block = _resumed(chunk) if skipping else np.concatenate([held, chunk])
@@ -171,8 +168,6 @@ def _batch(
 ) -> Any:
     """The rows of a block as an Arrow record batch."""
     import pyarrow
-
-    from hazemap.readers.csv_parser import numbers_in
 
     arrays = []
     for column in columns:

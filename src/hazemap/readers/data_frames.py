@@ -6,11 +6,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from hazemap.engines.duckdb_connection import BATCH, DuckDBConnection
 from hazemap.engines.table_source import FED, Geometry, SourcePart, TableSource, named_numbers
 from hazemap.errors import TableError
 from hazemap.readers.column_names import told_apart
-from hazemap.readers.value_coercion import sound
+from hazemap.readers.value_coercion import numbers_of, sound, text_of
 
 POINTS = {"geoarrow.wkb": "WKB", "geoarrow.point": "point"}
 
@@ -62,7 +64,6 @@ def _of_polars(frame: Any) -> Any:
 
 def _geodataframe(connection: DuckDBConnection, frame: Any) -> TableSource:
     """The other columns, and the points as a struct in WGS 84; a shape that is no point is nowhere."""
-    import numpy as np
     import pyarrow
     import shapely
     from pyproj.exceptions import ProjError
@@ -175,8 +176,6 @@ class PandasFeed:
     def _column(self, name: str) -> Any:
         import pyarrow
 
-        from hazemap.readers.value_coercion import numbers_of
-
         if name in self.typed:
             return self.typed[name]
         if name not in self.made:
@@ -251,8 +250,6 @@ _TEXTS = {"str", "float", "NoneType", "NAType"}
 def _texts(series: Any) -> Any:
     """The text of each value: all at once where all are texts or missing, which gives the same."""
     import pyarrow
-
-    from hazemap.readers.value_coercion import text_of
 
     values = series.astype(object)
     if {kind.__name__ for kind in set(map(type, values))} <= _TEXTS:

@@ -9,6 +9,8 @@ import re
 from collections import defaultdict
 from typing import Any
 
+import numpy as np
+
 from hazemap.engines.duckdb_connection import DuckDBConnection
 from hazemap.engines.table_source import TableSource
 from hazemap.errors import FileError, HazemapError, TableError
@@ -145,8 +147,6 @@ def _deleted_otherwise(folder: StoredFolder) -> TableError:
 
 def _dropped(folder: StoredFolder, shown: Any, tasks: list[Any]) -> dict[str, Any]:
     """The rows of each file that are deleted, ascending. Memory is O(deleted rows), 8 bytes each."""
-    import numpy as np
-
     positions = defaultdict[str, list[Any]](list)
     named = {task.file.file_path for task in tasks}
     deletes = {each.file_path: each for task in tasks for each in task.delete_files}

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from hazemap.engines.duckdb_connection import BATCH, DuckDBConnection
 from hazemap.errors import FileError, TableError
 from hazemap.readers.held_file import path_of
@@ -121,7 +123,6 @@ def _day(given: Any) -> datetime | None:
 
 def _kept(dropped: Any, begin: int, rows: int) -> Any:
     """The rows of a file that stay; None for all."""
-    import numpy as np
     import pyarrow
 
     if dropped is None:

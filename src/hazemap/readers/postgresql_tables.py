@@ -21,6 +21,7 @@ from hazemap.engines.duckdb_connection import quoted
 from hazemap.engines.table_source import FED, Geometry, SourcePart, TableSource, named_numbers
 from hazemap.errors import TableError
 from hazemap.postgresql_url import TableUrl
+from hazemap.readers.csv_parser import numbers_in
 from hazemap.readers.postgresql_points import PointType, point_types
 from hazemap.readers.postgresql_session import Session
 from hazemap.readers.postgresql_types import CHOICE, DATE, DOUBLE, NUMERIC, SINGLE, TIME, TYPES, ZONED, ColumnType
@@ -64,8 +65,6 @@ class CopiedTable:
     def batches(self, columns: Sequence[str]) -> Generator[Any, None, None]:
         """Arrow record batches of these columns, in the order of the rows."""
         import pyarrow
-
-        from hazemap.readers.csv_parser import numbers_in
 
         written = {number: name for name, number in self.numbers.items()}
         needed = list(dict.fromkeys(written.get(name, name) for name in columns))

@@ -5,6 +5,7 @@ or of a time, is tested again there. It is asked in SQL alone, with names that a
 fail for what a row holds.
 """
 
+import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -160,7 +161,6 @@ def session() -> Any:
 
     `InputError` where pyspark or Java is missing.
     """
-    import os
     import sys
 
     try:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from hazemap.errors import FileError
+from hazemap.readers.bucket_files import folder_of, found_files
 from hazemap.readers.held_file import HeldFile, held
 from hazemap.readers.stored_file import StoredFile
 from hazemap.remote_url import RemoteUrl, is_remote
@@ -123,7 +124,6 @@ def _remote(url: RemoteUrl) -> StoredFolder:
         from hazemap.readers.https_file import HttpsFile
 
         return StoredFolder(str(url), {url.parts[-1]: HttpsFile.found(url)}, False)
-    from hazemap.readers.bucket_files import folder_of, found_files
 
     files, wild = found_files(url), _WILD.search(str(url)) is not None
     if len(files) == 1 and files[0].key == "/".join(url.parts):

@@ -16,6 +16,8 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.readers.csv_parser import numbers_in
+
 LARGEST = 2**53
 """From here on, whole numbers next to each other are the same in floating point."""
 
@@ -69,8 +71,6 @@ def numbers_of(texts: Sequence[str | None]) -> NDArray[np.float64]:
 
 
 def _numbers(texts: Sequence[str | None]) -> NDArray[np.float64]:
-    from hazemap.readers.csv_parser import numbers_in
-
     written = [text.encode() if text and text.isascii() and len(text) <= _DIGITS else b"" for text in texts]
     ends = np.cumsum([0, *(len(text) for text in written)]).astype(np.int32)  # below 2³¹, whatever the texts are
     return numbers_in(np.frombuffer(b"".join(written) or b" ", dtype=np.uint8), ends, ".")

@@ -15,6 +15,7 @@ from hazemap.field_types import check_fields
 from hazemap.recipes.query_class import FieldType, StreamField, StreamFieldName, StreamSchema
 from hazemap.recipes.sql_query import LONGEST_VALUE, check_text
 from hazemap.temporal.time_format import TimeFormat
+from hazemap.temporal.written_times import seconds_of_text
 
 LONGEST_KEPT = 3_660
 """Days that an event is kept at most."""
@@ -177,8 +178,6 @@ _NAMES = {
 
 
 def _moment(text: str, time_format: TimeFormat) -> int:
-    from hazemap.temporal.written_times import seconds_of_text
-
     return int(seconds_of_text(text, time_format) // 1)  # ValueError where it is NaN
 
 

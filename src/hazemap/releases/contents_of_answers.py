@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from hazemap.algorithm_session import Transcript
 from hazemap.cells import Leaves
+from hazemap.encoders import KnownCountValues, Values
 from hazemap.errors import FileError
+from hazemap.noisy_queries import Choice, Measure, Query
 from hazemap.privacy.statement import Statement
 from hazemap.releases.file_metadata import (
     MarkedContents,
@@ -18,12 +20,12 @@ from hazemap.releases.file_metadata import (
     method_of,
     unpack,
 )
+from hazemap.values.marks import Marks
 
 if TYPE_CHECKING:
     from hazemap.estimate.marked_counts import MarkedCounts
     from hazemap.estimate.published_values import PublishedValues
     from hazemap.estimate.value_estimates import KnownPeople, Measurements
-    from hazemap.values.marks import Marks
 
 
 def statistics_contents(label: dict[str, Any], packed: str) -> StatisticsContents:
@@ -71,8 +73,6 @@ def _told(counts: "MarkedCounts") -> "MarkedCounts":
 
 def _marks(label: dict[str, Any], stated: Statement) -> "Marks":
     """The marks that a label names, if its statement names them too."""
-    from hazemap.values.marks import Marks
-
     marks = Marks.of(*label["marks"])
     if not any(marks.named_by(said) for said in stated.public):
         raise ValueError("its label names other marks than its statement, or in another order")
@@ -99,10 +99,8 @@ def timed_contents(label: dict[str, Any], packed: str) -> TimedContents:
 
 def _measured(transcript: Transcript) -> "Measurements | KnownPeople | PublishedValues":
     """What the last answer says: the question before it names cells, slots and value encoding."""
-    from hazemap.encoders import KnownCountValues, Values
     from hazemap.estimate.published_values import PublishedValues
     from hazemap.estimate.value_estimates import KnownPeople, Measurements
-    from hazemap.noisy_queries import Choice, Measure, Query
 
     question, answer = transcript[-1]
     if isinstance(question, Measure | Choice):

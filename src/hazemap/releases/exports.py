@@ -10,7 +10,9 @@ import numpy as np
 from hazemap.atomic_write import write_whole
 from hazemap.errors import FileError
 from hazemap.gdal.vector_files import write_layer
+from hazemap.releases.pmtiles_archive import archive
 from hazemap.releases.text_tables import write_csv
+from hazemap.releases.vector_tiles import FARTHEST, tiles
 from hazemap.spatial.plane import plane_of, refuse_plane
 
 if TYPE_CHECKING:
@@ -96,9 +98,6 @@ def _flatgeobuf(release: "BaseRelease", path: Path) -> None:
 def _tiles(release: "BaseRelease", path: Path) -> None:
     """Vector tiles down to the zoom where the finest cell is 8 pixels wide. Coarser zooms leave out what is tiny."""
     import shapely
-
-    from hazemap.releases.pmtiles_archive import archive
-    from hazemap.releases.vector_tiles import FARTHEST, tiles
 
     west, _, east, _ = release.ground.bounds
     around = 2 * np.pi * 6356752  # metres

@@ -12,13 +12,16 @@ from hazemap.algorithms.published.emd_pyramid import PublishedPyramid
 from hazemap.algorithms.sparse_emd_pyramid import Pyramid
 from hazemap.arrays import Floats
 from hazemap.cells import Cells
+from hazemap.draw import draw_heatmap
 from hazemap.draw.cell_painting import shapes_of
+from hazemap.draw.heatmaps import shown_of_heatmap
 from hazemap.draw.viewport import Viewport, ViewportBounds, ground, sheet
 from hazemap.encoders import CountMinSketch, HaarWavelet
 from hazemap.errors import FileError, InputError
 from hazemap.estimate.confidence_margins import reach
 from hazemap.estimate.gaussian_blur import blurred
 from hazemap.privacy.statement import Statement
+from hazemap.releases.geotiff import write_bands
 from hazemap.spatial.plane import ground_unit, plane_of, refuse_plane
 
 if TYPE_CHECKING:
@@ -92,8 +95,6 @@ class Heatmap:
 
     def export(self, path: str | Path) -> None:
         """Write it as a Cloud-optimised GeoTIFF with the bands density, unbiased and stddev, per km²."""
-        from hazemap.releases.geotiff import write_bands
-
         goal = Path(path)
         refuse_plane(self.view.plane, ".tif")
         if goal.suffix.lower() != ".tif":
@@ -104,14 +105,10 @@ class Heatmap:
 
     def shown_part(self, **part: Any) -> Any:
         """The region that a picture shows with this `frame` and `box`; None where it shows all of the map."""
-        from hazemap.draw.heatmaps import shown_of_heatmap
-
         return shown_of_heatmap(self.density, self.stddev, self.view, **part)
 
     def plot(self, **options: Any) -> "Figure":
         """A picture of the density, and beside it of how sure it is; options are those of `draw_heatmap`."""
-        from hazemap.draw import draw_heatmap
-
         usual = {"caption": self.statement.line(), "counted": self.counted, "metres": self.metres}
         return draw_heatmap(self.density, self.stddev, self.view, **{**usual, **options})
 

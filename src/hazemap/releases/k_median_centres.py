@@ -8,6 +8,7 @@ import numpy as np
 from hazemap.arrays import Bools, Floats, Ints
 from hazemap.cells import Cells
 from hazemap.errors import InputError
+from hazemap.estimate.k_median import k_median
 from hazemap.estimate.leading_intervals import leading
 from hazemap.releases.cell_geometry import CellGeometry
 from hazemap.releases.estimates import Estimate
@@ -60,8 +61,6 @@ class Centres:
 
 def centres(release: "Release", k: int, confidence: float = 0.95) -> Centres:
     """See `Release.centres`."""
-    from hazemap.estimate.k_median import k_median
-
     if k < 1:
         raise InputError(f"ask for at least 1 centre, not {k}")
     values = np.maximum(release.map.values, 0)

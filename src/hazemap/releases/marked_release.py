@@ -13,7 +13,7 @@ from hazemap.errors import FileError, InputError
 from hazemap.estimate.marked_counts import MarkedCounts, MarkedNumbers
 from hazemap.noisy_queries import Prices
 from hazemap.releases.base_release import Bands
-from hazemap.releases.estimates import Estimate
+from hazemap.releases.estimates import Estimate, PeopleOutside
 from hazemap.releases.file_metadata import MARKED, OF_MARKS, MarkedContents
 from hazemap.releases.map_release import Release
 from hazemap.releases.region_weights import Region, weights
@@ -218,7 +218,6 @@ class MarkedRelease(Release, contents=MarkedContents):
         Options are those of `hazemap.draw.draw_shares`; without any it shows all of the map.
         """
         from hazemap.draw import draw_shares, shown_part
-        from hazemap.releases.estimates import PeopleOutside
 
         frame = {name: options[name] for name in ("frame", "box") if name in options}
         usual = {"caption": self.statement.line(), "counted": self.counted}

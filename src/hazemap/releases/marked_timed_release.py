@@ -13,6 +13,7 @@ from hazemap.errors import InputError
 from hazemap.estimate.marked_slots import MarkedSlots
 from hazemap.noisy_queries import Prices
 from hazemap.releases.base_release import Bands, BaseRelease, Rows
+from hazemap.releases.estimates import PeopleOutside
 from hazemap.releases.file_metadata import MARKED, OF_MARKS_IN_SLOTS, MarkedSlotsContents
 from hazemap.releases.marked_release import MarkedRelease, shares_of
 from hazemap.releases.slot_rows import heading, in_blocks, numbered, total_first, with_slots
@@ -144,7 +145,6 @@ class MarkedTimedRelease(MarkedRelease, contents=MarkedSlotsContents):
         Options are those of `hazemap.draw.draw_small_shares`.
         """
         from hazemap.draw import draw_small_shares, shown_part
-        from hazemap.releases.estimates import PeopleOutside
 
         frame = {name: options[name] for name in ("frame", "box") if name in options}
         usual = self._look

@@ -19,6 +19,7 @@ from hazemap.errors import InputError
 from hazemap.estimate.leading_intervals import margins
 from hazemap.estimate.noise_drift import holm, moved_ps
 from hazemap.releases.cell_geometry import CellGeometry
+from hazemap.releases.page.page_view import page_view
 from hazemap.spatial.quadtree import Quadtree
 
 if TYPE_CHECKING:
@@ -123,7 +124,6 @@ class ReleaseDifference:
         """One page for a browser, which asks no other machine for anything: as `BaseRelease.to_html` makes one."""
         from hazemap.releases.page.difference_payload import difference_payload
         from hazemap.releases.page.page_file import filled, template
-        from hazemap.releases.page.page_view import page_view
 
         return filled(template(), difference_payload(self, title) | page_view(self.after, outlines, box))
 

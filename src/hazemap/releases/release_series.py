@@ -3,6 +3,7 @@
 Everything is a function of published files, so asking costs no privacy.
 """
 
+from base64 import b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from html import escape
@@ -141,8 +142,6 @@ class ReleaseSeries:
 
     def to_html(self) -> str:
         """One page for a browser: the charts and the numbers; it asks no other machine for anything."""
-        from base64 import b64encode
-
         from hazemap.draw import encode
 
         picture = b64encode(encode(self.draw())).decode()

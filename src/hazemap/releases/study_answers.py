@@ -26,6 +26,7 @@ from hazemap.releases.content_digest import Digest
 from hazemap.releases.estimates import decimals
 from hazemap.releases.file_metadata import OF_RECIPES as KIND
 from hazemap.releases.file_metadata import STUDIES, inflated, parse_label, reading, understood
+from hazemap.releases.geoparquet import LABEL, joined, parquet_writer, pieces, tables
 from hazemap.releases.notebook_table import NotebookTable, ShownAsTable, plain
 from hazemap.releases.text_tables import write_csv
 
@@ -251,8 +252,6 @@ def holds_answers(path: AnyPath) -> bool:
     """Whether a file says that it holds answers of a study: its label alone is read."""
     import pyarrow.parquet as pq
 
-    from hazemap.releases.geoparquet import LABEL
-
     try:
         with Path(path).open("rb") as file:
             if file.read(4) != b"PAR1":
@@ -298,7 +297,6 @@ def _unpacked(packed: str) -> tuple[RoundAnswer, ...]:
 def _write(made: StudyAnswers, path: Path) -> None:
     """One file, whole or not at all; the same answers give the same bytes."""
     from hazemap.releases.column_digests import parts
-    from hazemap.releases.geoparquet import LABEL, parquet_writer, pieces
     from hazemap.releases.page_sizes import ROWS
 
     table, packed, digest = _table(made), _packed(made.rounds).encode(), Digest()
@@ -315,7 +313,6 @@ def _read(path: Path) -> StudyContents:
     import pyarrow.parquet as pq
 
     from hazemap.releases.column_digests import MOST_IN_MEMORY, parts
-    from hazemap.releases.geoparquet import LABEL, joined, tables
 
     with reading(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
         metadata = file.metadata.metadata or {}

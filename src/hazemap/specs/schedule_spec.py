@@ -18,7 +18,7 @@ from hazemap.privacy.budget import Budget
 from hazemap.privacy.ledger import data_set_name
 from hazemap.privacy.ledger_records import Occasion
 from hazemap.remote_url import lies_elsewhere
-from hazemap.specs.parsing import budget, refuse_absurd
+from hazemap.specs.parsing import budget, budget_texts, refuse_absurd
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.spec_fields import RELEASE, SCHEMAS, Field, Value
 from hazemap.specs.specification import LONGEST, checked, checked_fields, to_toml
@@ -202,8 +202,6 @@ class ScheduleSpec:
 
     def to_toml(self) -> str:
         """The schedule as a file that people can read, keep and change."""
-        from hazemap.specs.parsing import budget_texts
-
         own: dict[str, Any] = {
             "name": self.name,
             "every": self.calendar.every,
