@@ -349,7 +349,7 @@ def _other_values(rng: random.Random, values: Any) -> Any:
             holder.insert(key, copy.deepcopy(holder[key]))
         case 3 if isinstance(holder, list):
             del holder[key]
-        case 4 | 5 if isinstance(at, int | float) and not isinstance(at, bool):
+        case 4 | 5 if isinstance(at, int | float) and not isinstance(at, bool) and abs(at) < 10**300:
             holder[key] = at + rng.choice((1, -1, 0.5, 0.0, at, 1e-9, -at))
         case 4 | 5 | 6 if isinstance(at, str):
             holder[key] = _other_word(rng, at)

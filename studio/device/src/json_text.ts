@@ -33,7 +33,7 @@ class JsonReader {
   private things = 0;
   private lists = 0;
 
-  constructor(private readonly text: string, private readonly limits: JsonLimits) {}
+  constructor(protected readonly text: string, private readonly limits: JsonLimits) {}
 
   whole(): Json {
     const found = this.value(0);
@@ -59,9 +59,11 @@ class JsonReader {
     if (part || exponent) {
       const found = Number(digits);
       if (!Number.isFinite(found)) throw new CodecError("a number of this JSON is not finite");
+      this.checkNumber(digits, found);
       return found;
     }
     if (digits.length > MOST_DIGITS + Number(digits.startsWith("-"))) throw new CodecError(`a number of this JSON has more than ${MOST_DIGITS} digits`);
+    this.checkNumber(digits, null);
     return BigInt(digits);
   }
 
@@ -70,8 +72,10 @@ class JsonReader {
     const most = this.limits.things ?? MOST_THINGS;
     if (++this.things > most) throw new CodecError(`this JSON holds more than ${most} objects`);
     this.open(depth);
-    while (!this.closes("}", found.size)) {
+    for (let before: string | null = null; !this.closes("}", found.size); ) {
       const name = this.string();
+      this.checkOrder(before, name);
+      before = name;
       this.space();
       if (this.text[this.at++] !== ":") throw new CodecError("this is not JSON");
       if (found.has(name)) throw new CodecError("an object of this JSON has two fields of one name");
@@ -114,7 +118,7 @@ class JsonReader {
 
   private string(): string {
     if (this.text[this.at] !== '"') throw new CodecError("this is not JSON");
-    this.at++;
+    const begin = this.at++;
     const parts: string[] = [];
     for (;;) {
       parts.push(this.match(PLAIN)![0]);
@@ -133,6 +137,7 @@ class JsonReader {
     }
     const found = parts.join("");
     if (/[\ud800-\udfff]/u.test(found)) throw new CodecError("a text of this JSON holds half of a letter");
+    this.checkText(begin, this.at, found);
     return found;
   }
 
@@ -143,15 +148,72 @@ class JsonReader {
     return found;
   }
 
-  private space(): void {
+  protected space(): void {
     this.match(SPACE);
   }
+
+  // How values may be written: here in any way.
+  protected checkNumber(_written: string, _real: number | null): void {}
+  protected checkText(_begin: number, _end: number, _value: string): void {}
+  protected checkOrder(_before: string | null, _name: string): void {}
 }
+
+/** Reads the one text that hazemap writes of these values: what it hashes, and what is signed. */
+class CanonicalReader extends JsonReader {
+  protected override space(): void {}
+
+  protected override checkNumber(written: string, real: number | null): void {
+    if (written === "-0" || (real !== null && writtenReal(real) !== written)) throw this.otherwise();
+  }
+
+  protected override checkText(begin: number, end: number, value: string): void {
+    const escaped = end - begin !== value.length + 2 || UNUSUAL.test(value);
+    if (escaped && writtenText(value) !== this.text.slice(begin, end)) throw this.otherwise();
+  }
+
+  protected override checkOrder(before: string | null, name: string): void {
+    if (before !== null && !(inPoints(before) < inPoints(name))) throw this.otherwise();
+  }
+
+  private otherwise(): CodecError {
+    return new CodecError("this JSON is not written as hazemap writes it: keys sorted, in ASCII, without spaces");
+  }
+}
+
+const SHORT: Readonly<Record<string, string>> = { '"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f", "\b": "\\b" };
+const UNUSUAL = /[^\x20-\x7e]|["\\]/;
+const EACH_UNUSUAL = new RegExp(UNUSUAL, "g");
+
+/** A text in ASCII, as Python's json writes it. */
+export const writtenText = (text: string): string =>
+  `"${text.replace(EACH_UNUSUAL, (unit) => SHORT[unit] ?? `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)}"`;
+
+/** The shortest digits of a double, as Python's repr has them. */
+export function writtenReal(x: number): string {
+  const [digits, exponent] = x.toExponential().split("e") as [string, string];
+  const power = Number(exponent);
+  if (power < -4 || power >= 16) return `${digits}e${power < 0 ? "-" : "+"}${`${Math.abs(power)}`.padStart(2, "0")}`;
+  const plain = Object.is(x, -0) ? "-0" : x.toString();
+  return plain.includes(".") ? plain : `${plain}.0`;
+}
+
+/** Text that sorts by code points. */
+export const inPoints = (text: string): string =>
+  /[\ud800-\uffff]/.test(text) ? [...text].map((letter) => String.fromCodePoint(...points(letter.codePointAt(0)!))).join("") : text;
+
+/** A letter as units that sort as it does: above all letters of one unit, if it has two. */
+const points = (letter: number): number[] => (letter > 0xffff ? [0xffff, letter >> 8, letter & 0xff] : letter === 0xffff ? [0xffff, 0, 0] : [letter]);
 
 /** The values of a JSON text; `CodecError` for any other text, one beyond the limits, and a field that comes twice. */
 export function parseJson(text: string, limits: JsonLimits): Json {
   if (text.length > limits.length) throw new CodecError(`this JSON is longer than ${limits.length} letters`);
   return new JsonReader(text, limits).whole();
+}
+
+/** As `parseJson`; `CodecError` for a text that is not the one that hazemap writes of these values. */
+export function parseCanonicalJson(text: string, limits: JsonLimits): Json {
+  if (text.length > limits.length) throw new CodecError(`this JSON is longer than ${limits.length} letters`);
+  return new CanonicalReader(text, limits).whole();
 }
 
 /** As `parseJson`, of bytes in UTF-8. */

@@ -43,8 +43,9 @@ export class Quadtree implements CellTree {
 
   /** The cells of a level are 4^level … 2 · 4^level − 1. */
   isCell(cell: bigint): boolean {
-    const digits = cell.toString(2).length;
-    return cell >= 1n && digits % 2 === 1 && (digits - 1) / 2 <= this.depth;
+    if (cell < 1n || cell >= 1n << BigInt(2 * this.depth + 1)) return false;
+    const high = Math.floor(Number(cell) / 2 ** 32); // a cell has at most 49 bits
+    return (high ? 64 - Math.clz32(high) : 32 - Math.clz32(Number(cell))) % 2 === 1;
   }
 
   /** On the WGS 84 ellipsoid (Snyder 1987, equation 3-12), without subtracting near numbers. */

@@ -11,7 +11,8 @@ import { createdRecord, DeviceStore } from "../device_store.js";
 import { Identity } from "../ed25519.js";
 import { CodecError, InputError } from "../errors.js";
 import { checkedAddress, originOf } from "../http_transport.js";
-import { ENVELOPE, parseJson } from "../json_text.js";
+import { ENVELOPE, parseCanonicalJson, parseJson } from "../json_text.js";
+import { canonicalJson } from "../recipes/canonical_json.js";
 import { DEFAULT_POLICY, type Policy, readPolicy } from "../policy.js";
 import { readRows } from "../device_rows.js";
 import { readServerTask } from "../server_task.js";
@@ -150,6 +151,17 @@ test("what is written otherwise than agreed is refused", () => {
     a: [1n, -2.5, "é\n", true, null],
     b: {},
   });
+});
+
+test("what is hashed is written in one way, which keys in the order of their code points belong to", () => {
+  const written = '{"\\u00e9":[1,-2.5,1e+22,1e-07,0.1,-0.0,123456789012345.0],"\\uffff":"\\n\\u007f\\"/","\\ud83c\\udf0d":{}}';
+  const limits = { ...ENVELOPE, depth: 3 };
+  assert.equal(canonicalJson(parseCanonicalJson(written, limits)), written);
+  for (const [from, to] of [["1e+22", "1e22"], ["-0.0", "-0"], ["0.1", "0.10"], ["00e9", "00E9"], ["\\n", "\\u000a"], ["/", "\\/"], ['"\\uffff":', '"\\uffff": '], ['"\\u00e9"', '"é"'], ['"\\ud83c\\udf0d":{}', '"a":{}'], ["[1,", "[1e0,"]] as const) {
+    assert.ok(written.includes(from), from);
+    parseJson(written.replace(from, to), limits);
+    assert.throws(() => parseCanonicalJson(written.replace(from, to), limits), CodecError, `${from} → ${to}`);
+  }
 });
 
 test("policies, rows and addresses are read, and others refused", () => {
