@@ -92,7 +92,7 @@ def _campaign(name: str, mode: Mode) -> Campaign:
     cohort = Cohort(people, people, Fraction(1, 10), Fraction(1, 10), Sampling.ONE, mode)
     # At ε = 1000 noise is 0 but for a probability of e^−1000 a cell and share: counts are compared with the truth.
     return Campaign(
-        name, "a test", "town", Flat(TREE, 2), PureDP(1_000), cohort=cohort, deadlines=Deadlines.all(600), wait=600
+        name, "a test", name, Flat(TREE, 2), PureDP(1_000), cohort=cohort, deadlines=Deadlines.all(600), wait=600
     )
 
 

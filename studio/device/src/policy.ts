@@ -5,12 +5,15 @@ import { Fraction } from "./fraction.js";
 import { checkedAddress } from "./http_transport.js";
 import { isObject, type Json, parseJson } from "./json_text.js";
 import { checkMinimum, type MinimumParameters } from "./minimum_parameters.js";
+import { fits } from "./name_pattern.js";
+import { CARRIERS } from "./recipes/shipped_policy.js";
 import { MALICIOUS, type Mode, SEMI_HONEST, type SessionParameters } from "./session_parameters.js";
 import { checkTerms, type Task } from "./task.js";
 
 const LONGEST_NAME = 200;
 const LONGEST_PURPOSE = 2_000;
 const MOST_POINTS = 1 << 20;
+const NAMES: Readonly<Record<CellCounts["rule"], string>> = { AtMostRows: "rows", AtMostCells: "cells" };
 const MODES: Readonly<Record<string, Mode>> = { malicious: MALICIOUS, "semi-honest": SEMI_HONEST };
 
 /** What a person agrees to. ε's are exact; `days` is the length of the `period`. */
@@ -30,6 +33,17 @@ export interface Policy {
   readonly modes: readonly Mode[];
   /** Whether rows may be counted by when they were. */
   readonly times: boolean;
+  /** What one person may contribute: `rows` or `cells`. */
+  readonly rules: readonly string[];
+  /** Patterns of campaigns, or analyses, and of purposes that are answered, and of those that are not although they are. */
+  readonly campaigns: readonly string[];
+  readonly no_campaigns: readonly string[];
+  readonly purposes: readonly string[];
+  readonly no_purposes: readonly string[];
+  /** Patterns of fields that no recipe may read, what may carry reports, and the days that an event is kept at most. */
+  readonly no_fields: readonly string[];
+  readonly carriers: readonly string[];
+  readonly keep: number;
   /** The most ε₀ of one report to a recipe, against whoever sees it alone, and the most reports in so many `days`. */
   readonly local: Fraction;
   readonly reports: number;
@@ -50,6 +64,14 @@ export const DEFAULT_POLICY: Policy = {
   finest: 5,
   modes: [MALICIOUS],
   times: true,
+  rules: ["rows", "cells"],
+  campaigns: ["*"],
+  no_campaigns: [],
+  purposes: ["*"],
+  no_purposes: [],
+  no_fields: [],
+  carriers: CARRIERS,
+  keep: 365,
   local: new Fraction(8),
   reports: 1_000,
   aggregators: [],
@@ -80,6 +102,7 @@ function rule(name: string, value: Json): unknown {
     case "rounds":
     case "longest":
     case "reports":
+    case "keep":
       if (typeof value !== "bigint" || value < 1n || value > 1n << 31n) throw new InputError(`${name} is a whole number of at least 1`);
       return Number(value);
     case "corrupt":
@@ -94,6 +117,14 @@ function rule(name: string, value: Json): unknown {
         throw new InputError("finest is the side of the smallest cell in metres: a number of 0 or more");
       }
       return Number(value);
+    case "rules":
+    case "carriers":
+    case "campaigns":
+    case "no_campaigns":
+    case "purposes":
+    case "no_purposes":
+    case "no_fields":
+      return texts(name, value, name === "rules" ? Object.values(NAMES) : name === "carriers" ? CARRIERS : null);
     case "times":
       if (typeof value !== "boolean") break;
       return value;
@@ -113,6 +144,14 @@ function rule(name: string, value: Json): unknown {
       });
   }
   throw new InputError(`a policy says nothing about ${name.slice(0, 40)}, or says it otherwise`);
+}
+
+function texts(name: string, value: Json, known: readonly string[] | null): readonly string[] {
+  if (!Array.isArray(value)) throw new InputError(`${name} is a list of texts`);
+  return value.map((each) => {
+    if (typeof each !== "string" || (known && !known.includes(each))) throw new InputError(`${name} is a list of texts${known ? `, of ${known.join(", ")}` : ""}`);
+    return each;
+  });
 }
 
 export const minimumOf = (policy: Policy): MinimumParameters => ({
@@ -138,6 +177,11 @@ function checkOrder(policy: Policy, task: Task): void {
   if (/[\p{C}\p{Z}]/u.test((task.campaign + task.purpose).replaceAll(" ", ""))) {
     throw new Refused("the campaign's name or purpose holds characters that cannot be printed");
   }
+  for (const [what, named, yes, no] of [
+    ["campaign", task.campaign, policy.campaigns, policy.no_campaigns], ["purpose", task.purpose, policy.purposes, policy.no_purposes],
+  ] as const) {
+    if (!fits(named, yes) || fits(named, no)) throw new Refused(`this device does not answer the ${what} “${named}”`);
+  }
   if (!task.asked) checkLeast(policy, task.price);
   if (!task.asked && task.price.compare(policy.campaign) > 0) { // what a recipe costs is the shipped policy's to judge
     throw new Refused(`this round costs ε = ${task.price.toNumber()}, but one campaign may cost ${policy.campaign.toNumber()} in all`);
@@ -156,6 +200,7 @@ const longer = (text: string, most: number): boolean => text.length > 2 * most |
 
 /** `Refused` where this person's rows are not counted in such cells, or by when they were. */
 function checkQuestion(policy: Policy, counts: CellCounts): void {
+  if (!policy.rules.includes(NAMES[counts.rule])) throw new Refused(`the rule ${NAMES[counts.rule]} is not one of: ${policy.rules.join(", ")}`);
   let side: number;
   try {
     side = Math.sqrt(counts.cells.smallest());
@@ -196,6 +241,7 @@ export function checkCarried(policy: Policy, { task, carrier }: CarriedRound): v
   if (carrier.minimum < policy.survivors) {
     throw new Refused(`sums of ${carrier.minimum} reports would be opened, but ${policy.survivors} must be in them`);
   }
+  if (!policy.carriers.includes("two servers")) throw new Refused("this device does not report to two servers");
   for (const url of [carrier.leader, carrier.helper]) {
     if (!pinned(policy).has(url)) {
       throw new Refused(`this device reports only to servers that its rules name, and ${url} is none of them`);

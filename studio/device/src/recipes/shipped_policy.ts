@@ -4,6 +4,7 @@ import { CodecError, InputError, Refused, UnknownKind } from "../errors.js";
 import { Fraction } from "../fraction.js";
 import { isObject, type Json, type JsonLimits, type JsonObject, parseJson } from "../json_text.js";
 import { canonicalJson } from "./canonical_json.js";
+import { fits } from "../name_pattern.js";
 import { checkName, checkText, checkValue, distinct, LONGEST_VALUE, type Value } from "./checked_text.js";
 import {
   byName, checkClass, checkSchema, checkTemplate, FIELD_TYPES, fieldName, MOST_STREAMS, type QueryClass, type StreamSchema,
@@ -278,17 +279,32 @@ export interface OwnLimits {
   readonly days: number;
   readonly local: Fraction;
   readonly reports: number;
+  readonly campaigns: readonly string[];
+  readonly no_campaigns: readonly string[];
+  readonly purposes: readonly string[];
+  readonly no_purposes: readonly string[];
+  readonly no_fields: readonly string[];
+  readonly carriers: readonly string[];
+  readonly keep: number;
 }
 
 /** What both allow: a person's own rules tighten a policy, and never widen it. */
 export function allowed(policy: ShippedPolicy, own: OwnLimits): ShippedPolicy {
   const least = (one: Fraction, other: Fraction): Fraction => (one.compare(other) < 0 ? one : other);
+  const denied = (field: string): boolean => fits(field, own.no_fields);
+  const welcome = (text: string, yes: readonly string[], no: readonly string[]): boolean => fits(text, yes) && !fits(text, no);
+  const analyses = [...policy.analyses.values()].map((each) => ({
+    ...each, epsilon: least(own.campaign, each.epsilon), cohort: Math.max(each.cohort, own.people),
+    queries: { ...each.queries, fields: each.queries.fields.filter((field) => !denied(field)) },
+    carriers: each.carriers.filter((carrier) => own.carriers.includes(carrier)),
+    cohortFields: new Map([...each.cohortFields].filter(([, field]) => !denied(field))),
+  })).filter(({ name, purpose, queries, carriers }) =>
+    queries.fields.length && carriers.length && welcome(name, own.campaigns, own.no_campaigns) && welcome(purpose, own.purposes, own.no_purposes));
   return {
     ...policy,
+    streams: policy.streams.map((each) => ({ ...each, keep: Math.min(each.keep, own.keep) })),
     limits: [...policy.limits, { days: own.days, epsilon: own.period, delta: ONE, reports: own.reports }],
-    fields: new Map([...policy.fields].map(([name, each]) => [name, { ...each, local: least(own.local, each.local) }])),
-    analyses: new Map([...policy.analyses].map(([name, each]) => [
-      name, { ...each, epsilon: least(own.campaign, each.epsilon), cohort: Math.max(each.cohort, own.people) },
-    ])),
+    fields: new Map([...policy.fields].filter(([name]) => !denied(name)).map(([name, each]) => [name, { ...each, local: least(own.local, each.local) }])),
+    analyses: new Map(analyses.map((each) => [each.name, each])),
   };
 }

@@ -11,6 +11,7 @@ import { createdRecord, DeviceStore } from "../device_store.js";
 import { Identity } from "../ed25519.js";
 import { CodecError, InputError } from "../errors.js";
 import { checkedAddress, originOf } from "../http_transport.js";
+import { fits } from "../name_pattern.js";
 import { ENVELOPE, parseCanonicalJson, parseJson } from "../json_text.js";
 import { canonicalJson } from "../recipes/canonical_json.js";
 import { DEFAULT_POLICY, type Policy, readPolicy } from "../policy.js";
@@ -151,6 +152,16 @@ test("what is written otherwise than agreed is refused", () => {
     a: [1n, -2.5, "é\n", true, null],
     b: {},
   });
+});
+
+test("patterns of names are read as hazemap reads them, and lists of them that are none are refused", () => {
+  for (const [text, pattern, fitting] of [
+    ["", "*", true], ["homes", "h[a-o]m?s", true], ["homes", "h[!a-o]*", false], ["a]b", "a[]]b", true], ["a-b", "a[x-]b", true], ["[", "[", true],
+    ["🌍x", "?x", true], ["x\ny", "x*y", true], ["", "[!]", false], ["b", "[z-a]", false], ["aaab", "a*a*b", true], ["Homes", "homes", false],
+  ] as const) assert.equal(fits(text, [pattern]), fitting, `${text} ${pattern}`);
+  assert.equal(fits("x", []), false);
+  assert.deepEqual(readPolicy('{"rules": ["rows"], "no_purposes": ["*sell*"]}').rules, ["rows"]);
+  for (const text of ['{"rules": ["all"]}', '{"carriers": ["pigeons"]}', '{"campaigns": "*"}', '{"purposes": [1]}', '{"keep": 0}']) assert.throws(() => readPolicy(text), InputError, text);
 });
 
 test("what is hashed is written in one way, which keys in the order of their code points belong to", () => {
