@@ -10,6 +10,7 @@ may write; *refused*, by a rule. The other device may also say *unknown*: a kind
 
 import base64
 import json
+import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -432,6 +433,11 @@ def vectors() -> list[dict[str, Any]]:
     cheap = [round_.replace(b'"1/20"', price) for price in (b'"1000003/36893488147419103233"', b'"1/1125899906842625"')]
     few = next(each["task"] for each in recipes()["tasks"] if each["about"].startswith("fewer than the analysis"))
     more = [("invitation", exact + b" " + plain[2], 1), *(("announcement", each, 1) for each in cheap)]
+    hexagons = next(
+        each for each in valid()["task"] if b"AtMostCells" in each and b"Hexagons" in each and len(each) < 2_600
+    )
+    cell = re.search(rb'"uint64",\[([0-9]+)', hexagons)[1]
+    more += [("task", hexagons.replace(cell, str(int(cell) | 7 << 42).encode()), 3)]  # no cell of H3, and by no rule
     more += [("task", few.replace('{"fraction":"3"}', '{"fraction":"1"}').encode(), 0)]  # of a local ε that costs less
     return [
         _case(*each) for each in (("task", PLAIN, 0), *written, *more, *(found[key] for key in sorted(found, key=str)))

@@ -200,7 +200,6 @@ const longer = (text: string, most: number): boolean => text.length > 2 * most |
 
 /** `Refused` where this person's rows are not counted in such cells, or by when they were. */
 function checkQuestion(policy: Policy, counts: CellCounts): void {
-  if (!policy.rules.includes(NAMES[counts.rule])) throw new Refused(`the rule ${NAMES[counts.rule]} is not one of: ${policy.rules.join(", ")}`);
   let side: number;
   try {
     side = Math.sqrt(counts.cells.smallest());
@@ -208,6 +207,7 @@ function checkQuestion(policy: Policy, counts: CellCounts): void {
     if (error instanceof RangeError) throw new Refused(`this device cannot tell how large these cells are: ${error.message}`);
     throw error;
   }
+  if (!policy.rules.includes(NAMES[counts.rule])) throw new Refused(`the rule ${NAMES[counts.rule]} is not one of: ${policy.rules.join(", ")}`);
   if (!(side >= policy.finest)) {
     throw new Refused(`the smallest cell is ${Number(side.toPrecision(3))} m wide, but cells must be at least ${policy.finest} m wide`);
   }
