@@ -2,16 +2,19 @@
 
 import asyncio
 import json
+import logging
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import httpx
 import numpy as np
 import pytest
+from starlette.requests import Request
 
-from hazemap.aggregator.aggregator_routes import AggregatorRoutes, ServedTask
+from hazemap.aggregator.aggregator_routes import AggregatorRoutes, DapGuard, ServedTask
 from hazemap.aggregator.hpke_key_ring import PENDING, HpkeKeyStore
 from hazemap.aggregator.leader_driver import LeaderDriver
+from hazemap.errors import Refused
 from hazemap.protocols.dap.aggregation_messages import AggregationJobInitReq
 from hazemap.protocols.dap.basic_types import Interval, ReportError
 from hazemap.protocols.dap.client import Client
@@ -28,6 +31,7 @@ from hazemap.protocols.vdaf.poplar1 import Poplar1
 from hazemap.protocols.vdaf.poplar1_parameter import Poplar1Parameter
 from hazemap.service.access_tokens import kept
 from hazemap.service.http_limits import HttpLimits
+from hazemap.service.route_guard import Unauthorized
 
 from .two_servers import PRECISION, TwoServers
 
@@ -137,6 +141,16 @@ def test_what_is_no_report_is_refused_by_its_head_or_its_lengths_and_never_store
             assert net.two.leader.store.read("SELECT count(*) FROM reports") == [(1,)]
 
     asyncio.run(story())
+
+
+def test_wrong_tokens_of_an_address_are_counted_and_refused_reports_are_not():
+    guard = DapGuard(logging.getLogger("hazemap.aggregator"), HttpLimits(guesses=2))
+    request = Request({"type": "http", "headers": [], "client": ("192.0.2.1", 1), "path": "/", "method": "POST"})
+    for error, codes in (
+        (Refused("sealed for another key"), [403] * 4),
+        (Unauthorized("show it"), [401, 401, 429, 429]),
+    ):
+        assert [guard.failed(request, error).status_code for _ in codes] == codes
 
 
 def test_an_address_stores_so_many_reports_a_minute_and_others_go_on():

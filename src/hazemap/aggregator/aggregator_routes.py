@@ -43,6 +43,7 @@ from hazemap.service.route_guard import (
     Guard,
     Row,
     TooOften,
+    Unauthorized,
     announced_size,
     authorize,
     body_of,
@@ -249,6 +250,8 @@ class AggregatorRoutes:
 
 class DapGuard(Guard):
     """A guard that answers errors by problem documents."""
+
+    wrong = (Unauthorized,)  # a report that is refused is no guess
 
     def answer(self, error: Exception, code: int) -> Response:
         """A problem of DAP, or one that only its status tells."""
