@@ -9,7 +9,8 @@ rule, all by the default method, of pure ε and (1, 10⁻⁶) whichever errs les
 * "a release an hour, drawn as finely": the same, in a picture with as fine detail inside cells as that of slots;
 * "one bound": the rule is applied once to all rows, and 24 maps of an hour each have the noise of all of the budget, as
   a person's rows in all of them together are bounded (what a careful steward can do without slots);
-* "one release": `AdaptiveSlots`.
+* "one release": `AdaptiveSlots`; pictures of its slots borrow their detail inside cells from all slots together
+  (`--borrow-detail`), which is off by default since 28 November 2026.
 
 What a rule leaves of an hour is less than all, so the best guess of a map is scaled to the rows of its hour: errors
 are those of the shape. Rectangles err by a part of the hour's rows (mean) and relatively (MRE). Intervals are checked
