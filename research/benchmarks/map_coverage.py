@@ -69,7 +69,12 @@ def prefixes(paths: list[str], among: np.ndarray) -> Counter[str]:
 def held(release, truth: dict[str, Counter[str]], marked: dict[str, Counter[str]]) -> Iterator[tuple[str, int, int]]:
     """How many intervals of each kind hold in a release, and how many there are."""
     columns = release.columns()
-    cells, slots = columns["cell"], columns.get("slot", np.full(len(columns["cell"]), "all", dtype=object))
+    slots = columns.pop("slot", np.full(len(columns["cell"]), "all", dtype=object))
+    if hasattr(release, "total_release"):  # its table is apart
+        total = release.total_release.columns()
+        columns = {name: np.concatenate([total[name], each]) for name, each in columns.items()}
+        slots = np.concatenate([np.full(len(total["cell"]), "all", dtype=object), slots])
+    cells = columns["cell"]
     people = np.array([truth[slot][cell] for cell, slot in zip(cells, slots, strict=True)])
     inside = (columns["low"] <= people + 1e-9) & (people - 1e-9 <= columns["high"])
     for name, some in (("all slots", slots == "all"), ("slots", slots != "all")):
