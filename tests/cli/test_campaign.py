@@ -89,7 +89,7 @@ def test_a_campaign_is_begun_watched_fetched_and_listed(process, hazemap, tmp_pa
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
     assert hazemap("inspect", "map.parquet", "--replay").code == 0
     again = hazemap("campaign", "release", "berlin", "-o", "map.parquet", *process.operator)
-    assert (again.code, "there already" in again.err) == (2, True)
+    assert (again.code, "choose another name" in again.err) == (2, True)
     listed = hazemap("campaign", "list", *process.operator)
     assert "berlin" in listed.out
     assert "12 devices are enrolled" in listed.out
