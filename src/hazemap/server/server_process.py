@@ -45,6 +45,7 @@ class ServerProcess:
     nothing more, the function `attestation` (`module:function`), or anybody. `InputError` for settings that would send
     tickets unencrypted.
 
+    >>> from pathlib import Path
     >>> ServerProcess(StateFolder(Path("data"))).address.url
     'http://127.0.0.1:8470'
     """

@@ -39,6 +39,7 @@ def shuffler_key(secret: str) -> KeyPair:
 class ShufflerProcess:
     """How a shuffler is reached, what it takes, and where it keeps what it must not forget yet.
 
+    >>> from pathlib import Path
     >>> ShufflerProcess(StateFolder(Path("data"))).address.url
     'http://127.0.0.1:8473'
     """
