@@ -21,6 +21,7 @@ from hazemap.privacy.mechanisms import DiscreteLaplace
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.two_server_noise import TwoServerNoise
 from hazemap.protocols.dap.basic_types import Role
+from hazemap.protocols.dap.blank_reports import BlankReports
 from hazemap.protocols.dap.privacy_parameters import PrivacyParameters
 from hazemap.protocols.dap.vdaf_configuration import HistogramConfiguration, MultihotConfiguration
 from hazemap.protocols.vdaf.bit_vector_circuits import MultihotCountVec
@@ -31,7 +32,7 @@ from hazemap.trust.one_hot_reports import histograms
 from hazemap.trust.randomised_reports import debiased, randomised
 from hazemap.trust.report_batch import ReportBatch
 from hazemap.trust.sampled_table import one_by_one
-from hazemap.trust.two_servers import TwoServers
+from hazemap.trust.two_servers import TwoServers, added
 
 from .two_servers import TwoServers as RealServers
 
@@ -85,7 +86,7 @@ class RealTwoServers:
             after += size
         return np.concatenate(parts)
 
-    def _collected(self, measurements, measured, vdaf, law=None):
+    def _collected(self, measurements, measured, vdaf, law=None, blank=None):
         privacy = None
         if law is not None:
             budget = measured.norm_1 / law.scale if isinstance(law, DiscreteLaplace) else Fraction(100)
@@ -94,11 +95,17 @@ class RealTwoServers:
         drawn = {role: [] for role in (Role.LEADER, Role.HELPER)}
 
         def draw(role, size):
-            drawn[role].append(law.draw(self.stream, size))
+            drawn[role].append((law or blank).draw(self.stream, size))
             return drawn[role][-1]
 
         servers = RealServers(
-            int(self.stream.words(1)[0]), len(measurements), privacy, measured=measured, vdaf=vdaf, draw=draw
+            int(self.stream.words(1)[0]),
+            len(measurements),
+            privacy,
+            measured=measured,
+            vdaf=vdaf,
+            draw=draw,
+            options={"blank": blank},
         )
         try:
             assert servers.upload(*(servers.report(each) for each in measurements)) == b""
@@ -106,13 +113,12 @@ class RealTwoServers:
         finally:
             servers.close()
         assert found.count == len(measurements)
-        if law is not None:
-            assert [len(drawn[role]) for role in drawn] == [1, 1]
-            self.noise.append(np.array([drawn[role][0] for role in drawn]))
+        assert [len(drawn[role]) for role in drawn] == [1, 1]
+        self.noise.append(np.array([drawn[role][0] for role in drawn]))
         return np.array(found.sums, dtype=np.int64)
 
     def randomised(self, encoder, law, most):
-        """Of reports that people randomise themselves, of at most so many 1s."""
+        """Of reports that people randomise themselves, of at most so many 1s, and of nobody's, which servers add."""
         configured = MultihotConfiguration(encoder.size, 2, most)
         vectors = []
         for each in self.people:
@@ -122,8 +128,9 @@ class RealTwoServers:
                 report = randomised(law, vector, self.stream)
             vectors.append(report)
         vdaf = prio3_multihot_count_vec(encoder.size, most, 2)
-        found = self._collected([vector.astype(bool).tolist() for vector in vectors], configured, vdaf)
-        assert np.array_equal(found, np.sum(vectors, axis=0))
+        blank = BlankReports.of(law, BATCH.honest - 1)
+        found = self._collected([vector.astype(bool).tolist() for vector in vectors], configured, vdaf, blank=blank)
+        assert np.array_equal(found - self.noise[-1].sum(axis=0), np.sum(vectors, axis=0))
         return found
 
 
@@ -174,7 +181,8 @@ def test_sums_of_randomised_reports_have_one_law():
     assert law != twin.prices(budget).law(Fraction(1), asked.size)
     real, stream = RealTwoServers(TOWN, Stream.fixed(b"devices")), Stream.fixed(b"luck")
     most = simulated.most_ones(law, asked.size)
-    found = [debiased(law, real.randomised(asked, law, most), 20, stream).sums for _ in range(150)]
+    sums = [real.randomised(asked, law, most) for _ in range(150)]
+    found = [debiased(law, each, 20, stream, added(BATCH)).sums for each in sums]
     of_law, of_twin = (
         [trust.answer(Query(asked, 1), budget.part(1)).sums for _ in range(3_000)] for trust in (simulated, twin)
     )
