@@ -5,11 +5,13 @@ import logging
 import pickle
 
 import pytest
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hazemap.errors import CodecError
-from hazemap.protocols.secure_aggregation.signing_identities import Identity, verified
+from hazemap.protocols.secure_aggregation.signing_identities import _FIELD, _SMALL, Identity, is_sound, verified
 
 # RFC 8032 §7.1, tests 1 to 3: private key, public key, message, signature
 VECTORS = [
@@ -63,6 +65,34 @@ def test_a_signature_is_for_one_message_and_one_identity():
         wrong = bytearray(signature)
         wrong[bit // 8] ^= 1 << bit % 8
         assert not verified(identity.public, bytes(wrong), b"message")
+
+
+def signed_by_anybody(public, signature):
+    """A message that a forged signature passes for, by the library alone: one in eight does, at least."""
+    key = Ed25519PublicKey.from_public_bytes(public)
+    for number in range(200):
+        try:
+            key.verify(signature, message := b"%d" % number)
+        except InvalidSignature:
+            continue
+        return message
+    return pytest.fail("nobody could sign with this key")
+
+
+def test_a_key_with_which_anybody_can_sign_signs_nothing():
+    """The sum of nothing, as R with S = 0, is a signature of each message whose hash is divided by the key's order."""
+    forged = b"\x01" + bytes(63)
+    for y in _SMALL:
+        for sign in (0, 1 << 255):
+            public = (y + sign).to_bytes(32, "little")
+            assert not is_sound(public)
+            if sign and y in (1, _FIELD - 1):  # x = 0 has no sign: libraries differ
+                continue
+            message = signed_by_anybody(public, forged)
+            assert not verified(public, forged, message)
+    for other in range(_FIELD, 1 << 255):
+        assert not is_sound(other.to_bytes(32, "little")) and not is_sound((other | 1 << 255).to_bytes(32, "little"))
+    assert all(is_sound(bytes.fromhex(public)) for _, public, _, _ in VECTORS) and not is_sound(b"\x02" * 31)
 
 
 @given(st.binary(max_size=70), st.binary(max_size=70), st.binary(max_size=5))

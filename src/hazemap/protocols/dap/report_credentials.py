@@ -31,7 +31,7 @@ from hazemap.protocols.dap.vdaf_configuration import (
     SumVecConfiguration,
     VdafConfiguration,
 )
-from hazemap.protocols.secure_aggregation.signing_identities import KEY, SIGNATURE, Identity, verified
+from hazemap.protocols.secure_aggregation.signing_identities import KEY, SIGNATURE, Identity, is_sound, verified
 from hazemap.protocols.tls_encoding import Structure, fixed, number
 
 ADMISSION: Final = 0xFF03
@@ -151,10 +151,13 @@ class HeldCredential:
 def issued(issuer: Identity, secret: bytes, task_id: bytes, person: bytes, key: bytes) -> bytes:
     """A person's serial in a task, and the signature that binds it to a key: the same each time, and 40 µs.
 
-    The serial follows from the person alone: who asks with another key has the same serial, which counts once.
+    The serial follows from the person alone: it counts once, whatever keys it was signed for. `InputError` for a key
+    that anybody could sign with.
     """
     if len(secret) < SERIAL or len(key) != KEY:
         raise InputError(f"serials are made from a secret of {SERIAL} bytes or more, for keys of {KEY}")
+    if not is_sound(key):
+        raise InputError("a key is of small order, or not in its canonical form: anybody could sign with it")
     serial = digest(secret, _SERIAL + task_id + person, "sha256")
     return serial + issuer.sign(_ISSUED + task_id + serial + key)
 
