@@ -307,6 +307,8 @@ def test_numbers_are_for_the_operator_and_count_what_came_and_what_was_not_taken
                 assert line in own.text.splitlines(), line
             assert "report_age" not in "".join(line for line in theirs.text.splitlines() if line[0] != "#")
             assert f"hazemap_reports_counted_total{{{task}}} 3" in theirs.text.splitlines()
+            for each in (own, theirs):
+                assert f'hazemap_reports_admitted{{{task},issuer="none"}} 100000' in each.text.splitlines()
 
     asyncio.run(story())
 

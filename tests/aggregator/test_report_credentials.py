@@ -11,6 +11,7 @@ import pytest
 from tests.issuing import ISSUER, credential
 
 from hazemap.aggregator.report_expiry import expiry_writes
+from hazemap.aggregator.report_room import ReportRoom
 from hazemap.aggregator.task_records import TaskRecords
 from hazemap.errors import CodecError, InputError
 from hazemap.privacy.local_randomisers import Asymmetric, UnaryEncoding
@@ -164,6 +165,17 @@ def test_a_credential_admits_no_report_but_its_own(two):
     assert two.leader.store.read("SELECT count(*) FROM reports") == [(0,)]
 
 
+def test_no_credential_is_given_out_or_taken_for_a_key_with_which_anybody_can_sign(two):
+    forged = b"\x01" + bytes(31)
+    with pytest.raises(InputError, match="anybody could sign"):
+        issued(ISSUER, bytes(32), two.task.id, b"ann", forged)
+    serial = bytes(32)
+    careless = ISSUER.sign(b"hazemap 1 report credential" + two.task.id + serial + forged)
+    anybody = SimpleNamespace(public=forged, sign=lambda _: b"\x01" + bytes(63))
+    theirs = report(two, held=HeldCredential(two.task.id, serial, careless, anybody))
+    assert upload_errors(two, theirs) == [INVALID] and at_helper(two, theirs) == [INVALID]
+
+
 def test_a_leader_that_puts_another_share_in_a_report_is_found_out_and_spends_nobodys_credential(two):
     mine, other = report(two, cell=0), report(two, b"ben", cell=1)
     info = two.task.version.input_share_info(Role.HELPER)
@@ -281,13 +293,33 @@ def test_a_credential_is_spent_for_as_long_as_the_task_is_served_though_its_repo
     two.close()
 
 
+def test_what_is_spent_is_counted_seldom_and_never_beyond_what_was_announced(monkeypatch):
+    counts, spent = [], [0]
+    records = SimpleNamespace(all_spent=lambda: counts.append(spent[0]) or spent[0])
+    task = SimpleNamespace(task=SimpleNamespace(admission=ReportAdmission(ISSUER.public, 1_000_000)))
+    two_processes = [ReportRoom(task, records) for _ in range(2)]
+    for turn in range(5_000):
+        room = two_processes[turn % 2]
+        new = min(256, room.left(0))
+        spent[0] += new
+        room.taken(new)
+    assert spent[0] == 1_000_000 and len(counts) < 200
+    two, seen = admitting(people=1_000), []
+    monkeypatch.setattr(TaskRecords, "all_spent", lambda _: seen.append(1) or 0)
+    two.helper.start()
+    for number in range(20):
+        assert at_helper(two, report(two, b"person %d" % number)) == [None]
+    assert len(seen) == 1
+    two.close()
+
+
 def test_a_report_that_a_server_knows_is_known_without_its_signatures(two, monkeypatch):
     mine = report(two)
     asked = [(mine.metadata, mine.public_share)]
     at_helper(two, mine)
     monkeypatch.setattr(ReportCredential, "is_genuine", lambda *_: pytest.fail("it was looked at again"))
     records = TaskRecords(two.helper.store.read, 1)
-    checks = CredentialChecks.of(two.helper.task, records, asked)
+    checks = CredentialChecks.of(two.helper.task, records, asked, 0)
     checks.check(*asked[0])
     checks.spend(*asked[0])
     assert checks.changes({mine.metadata.report_id}) == ()

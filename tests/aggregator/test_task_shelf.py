@@ -1,5 +1,6 @@
 """Tasks that an aggregator takes while it runs: from whom, which, and that none changes."""
 
+import logging
 import os
 from dataclasses import replace
 
@@ -16,7 +17,9 @@ from hazemap.aggregator.task_retention import KEPT
 from hazemap.aggregator.task_shelf import TaskShelf
 from hazemap.errors import CodecError, InputError
 from hazemap.protocols.dap.basic_types import Interval
+from hazemap.protocols.dap.report_credentials import ReportAdmission
 from hazemap.protocols.dap.resource_paths import PROVISIONING, id_text
+from hazemap.protocols.dap.vdaf_configuration import MultihotConfiguration
 from hazemap.server.task_provisioning import files_of
 from hazemap.service.state_folder import StateFolder
 from hazemap.service.store import Store
@@ -41,6 +44,20 @@ def test_a_task_is_kept_before_it_is_begun_and_is_there_after_a_restart(tmp_path
     assert (tmp_path / "tasks").stat().st_mode & 0o077 == 0
     (tmp_path / "tasks" / ".half-made.part.toml").write_text("")
     assert len(again.files()) == 1
+
+
+def test_a_log_says_of_each_new_task_whether_it_is_open_or_who_admits_to_it(tmp_path, caplog):
+    shelf, secret = TaskShelf(tmp_path / "tasks", "leader", URL), bytes(32)
+    bits = MultihotConfiguration(4, 2, 4)
+    admitted = a_task(measured=bits, task_id=b"n" * 32, admission=ReportAdmission(b"\xab" * 32, 60))
+    with caplog.at_level(logging.INFO, "hazemap.aggregator"):
+        for text in (files()["leader"].to_toml(), files_of(admitted, secret)["leader"].to_toml()):
+            assert shelf.take(text.encode(), lambda _: None)
+    said = [(each.levelname, each.getMessage().partition(": ")[2]) for each in caplog.records]
+    assert said == [
+        ("WARNING", "open to 9 reports of whoever sends them"),
+        ("INFO", "for 60 reports, by credentials of issuer abababababababab"),
+    ]
 
 
 def test_a_task_that_is_over_is_not_taken_any_more(tmp_path):

@@ -3,10 +3,11 @@
 No label names a person or an address. A task is named by the first letters of its id, as in the log.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from hazemap.protocols.dap.aggregator_task import AggregatorTask
 from hazemap.protocols.dap.resource_paths import id_text
 from hazemap.service.duration_histogram import Histogram
 from hazemap.service.prometheus_text import histograms, labels, series
@@ -28,11 +29,23 @@ class AggregatorMetrics(ServerMetrics):
     >>> metrics.requests["reports", "", 200] += 1
     """
 
-    def text(self, store: Store, ages: Mapping[bytes, Histogram]) -> str:
+    def text(self, store: Store, ages: Mapping[bytes, Histogram], tasks: Iterable[AggregatorTask]) -> str:
         """Everything in the text format 0.0.4; `ages` are of the reports of each task. O(tasks), and an index."""
         known = [({"task": _name(task)}, times) for task, times in ages.items()]
         old = histograms("report_age_seconds", "Our clock less a report's time, rounded down as tasks say.", known)
-        return self.written([*_stored(store), *old], store.commit_seconds)
+        return self.written([*_stored(store), *_admitted(tasks), *old], store.commit_seconds)
+
+
+def _admitted(tasks: Iterable[AggregatorTask]) -> list[str]:
+    """Who may report to each task that is served: whoever shows an issuer's credential, or anybody."""
+    rows = []
+    for each in tasks:
+        admission, name = each.task.admission, _name(each.task.id)
+        issuer = "none" if admission is None else admission.issuer.hex()[:16]
+        most = (each.open_reports or 0) if admission is None else admission.reports
+        rows.append((labels(task=name, issuer=issuer), most))
+    about = "Reports that are taken at most; without an issuer, from whoever sends them."
+    return series("reports_admitted", "gauge", about, rows)
 
 
 def _stored(store: Store) -> list[str]:

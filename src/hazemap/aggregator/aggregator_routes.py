@@ -125,7 +125,7 @@ class AggregatorRoutes:
     def _numbers(self) -> str:
         services = {task_id: served.service for task_id, served in self._tasks.items()}
         ages = {task_id: each.ages for task_id, each in services.items() if isinstance(each, LeaderService)}
-        return self._metrics.text(self._store, ages)
+        return self._metrics.text(self._store, ages, [each.task for each in services.values()])
 
     async def _hpke_config(self, request: Request) -> Response:
         if self._store.trouble is not None:  # no report could be taken either

@@ -8,9 +8,10 @@ from typing import Final
 from hazemap.aggregator.change_writes import change_writes, rejection_writes
 from hazemap.aggregator.hpke_key_ring import DecryptionKeyRing
 from hazemap.aggregator.opened_shares import OpenedShares, RememberingKeys
+from hazemap.aggregator.report_room import ReportRoom
 from hazemap.aggregator.task_records import TaskRecords
 from hazemap.aggregator.work_log import log_work
-from hazemap.protocols.dap.aggregator_changes import Outcome
+from hazemap.protocols.dap.aggregator_changes import Outcome, SpendCredentials
 from hazemap.protocols.dap.aggregator_task import AggregatorTask
 from hazemap.protocols.dap.helper import ContinueJob, Helper
 from hazemap.protocols.dap.problem_types import DapProblem
@@ -36,12 +37,13 @@ class HelperService:
         self.task, self._opened = task, opened or OpenedShares()
         self._store, self._number, self._draw = store, number, draw
         self._records = TaskRecords(store.read, number)
+        self._room = ReportRoom(task, self._records)
         self._lock = Lock()
         self._states: OrderedDict[bytes, object] = OrderedDict()
 
     def init_job(self, body: bytes, keys: DecryptionKeyRing, now: int) -> Outcome:
         """Answer an `AggregationJobInitReq`."""
-        return self._written(lambda: self._helper(keys).init_job(body, now))
+        return self._written(lambda: self._helper(keys).init_job(body, now, self._room.left(now)))
 
     def continue_job(self, job_id: bytes, body: bytes, keys: DecryptionKeyRing) -> Outcome:
         """Answer an `AggregationJobContinueReq`."""
@@ -92,5 +94,7 @@ class HelperService:
             self._store.write_now(
                 *change_writes(self._number, outcome.changes), *rejection_writes(self._number, reasons)
             )
+            spent = (len(each.credentials) for each in outcome.changes if isinstance(each, SpendCredentials))
+            self._room.taken(sum(spent))
             log_work(self.task, outcome.changes, len(outcome.rejected))
         return outcome

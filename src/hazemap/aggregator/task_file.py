@@ -46,6 +46,14 @@ class TaskFile:
     open_reports: int | None = None
     """a declaration: whoever has the task's id may upload, as often as they like, until so many reports are stored"""
 
+    @property
+    def admits(self) -> str:
+        """Who may report, in the words of a log."""
+        admission = self.task.admission
+        if admission is None:
+            return f"open to {self.open_reports or 0:,} reports of whoever sends them"
+        return f"for {admission.reports:,} reports, by credentials of issuer {admission.issuer.hex()[:16]}"
+
     def to_toml(self) -> str:
         """The file's text."""
         values: dict[str, str | int | None] = {

@@ -95,5 +95,6 @@ class TaskShelf:
         ):  # it cannot be served: it must not keep the others from being, at the next start
             path.unlink()
             raise
-        log.info("task %s is taken, as its %s", id_text(file.task.id), file.party)
+        level = logging.INFO if file.open_reports is None else logging.WARNING
+        log.log(level, "task %s is taken, as its %s: %s", id_text(file.task.id), file.party, file.admits)
         return True

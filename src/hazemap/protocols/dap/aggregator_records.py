@@ -48,10 +48,6 @@ class AggregatorRecords(Protocol):
         """Those of the serials that were spent, each with the digest of its report."""
         ...
 
-    def all_spent(self) -> int:
-        """How many were spent."""
-        ...
-
     def aggregate_share(self, share_id: bytes) -> tuple[bytes, bytes] | None:
         """The digest of the request for an aggregate share, and the answer."""
         ...

@@ -24,10 +24,6 @@ class SpentCredentials(Protocol):
         """Those of the serials that were spent, each with the digest of its report."""
         ...
 
-    def all_spent(self) -> int:
-        """How many were spent."""
-        ...
-
 
 @dataclass
 class CredentialChecks:
@@ -44,11 +40,11 @@ class CredentialChecks:
         task: AggregatorTask,
         records: SpentCredentials,
         reports: list[tuple[ReportMetadata, bytes]],
-        room: int | None = None,
+        room: int,
     ) -> "CredentialChecks":
         """The checks of these reports, given with their public shares; they are not made yet.
 
-        `room` is for how many new ones there is room, where that is known.
+        `room` is for how many new ones there is room.
         """
         if task.task.admission is None:
             return cls(task, {}, 0)
@@ -58,10 +54,7 @@ class CredentialChecks:
                 serials.append(ReportCredential.of(metadata.public_extensions).serial)
             except CodecError:
                 continue
-        known = records.spent(serials)
-        if room is None:
-            room = task.task.admission.reports - records.all_spent() if set(serials) - known.keys() else 0
-        return cls(task, known, room)
+        return cls(task, records.spent(serials), room)
 
     def check(self, metadata: ReportMetadata, public_share: bytes) -> None:
         """`RejectedReport` unless the report is admitted, and is the only one of its serial. Costs two signatures once.

@@ -129,8 +129,8 @@ class Helper:
     def __init__(self, task: AggregatorTask, keys: DecryptionKeys, records: AggregatorRecords) -> None:
         self._task, self._keys, self._records = task, keys, records
 
-    def init_job(self, body: bytes, now: int) -> Outcome:
-        """Answer an `AggregationJobInitReq`."""
+    def init_job(self, body: bytes, now: int, room: int) -> Outcome:
+        """Answer an `AggregationJobInitReq`. There is `room` for so many credentials that are not spent yet."""
         digest = sha256(body).digest()
         job_id = resource_id(self._task, body)
         if (known := self._records.job(job_id)) is not None:
@@ -139,7 +139,8 @@ class Helper:
         task, agg_param = self._task, request.agg_param
         task.check_parameter(agg_param)
         shares = [each.report_share for each in request.verify_inits]
-        checks = CredentialChecks.of(task, self._records, [(each.metadata, each.public_share) for each in shares])
+        reports = [(each.metadata, each.public_share) for each in shares]
+        checks = CredentialChecks.of(task, self._records, reports, room)
         step = self._verify_all(request, batch_id, now, checks)
         answer = step.answer()
         buckets = [task.bucket(each.metadata.time, batch_id) for each in shares]

@@ -61,9 +61,10 @@ def checked_reports(
             raise task.problem(ProblemType.UNSUPPORTED_EXTENSION, str(error), error.types) from None
         except InvalidExtensions as error:
             raise task.problem(ProblemType.INVALID_MESSAGE, str(error)) from None
+    # what is spent is read first: a report that is written meanwhile is then found among those that were uploaded
+    checks = CredentialChecks.of(task, records, [(each.metadata, each.public_share) for each in reports], room)
     before = records.uploaded([report.metadata.report_id for report in reports])
     closed = _closed(task, records, reports)
-    checks = CredentialChecks.of(task, records, [(each.metadata, each.public_share) for each in reports], room)
     accepted, refused = list[Report](), list[tuple[Report, ReportError]]()
     earliest, sizes = max(task.earliest(now), records.forgotten_before()), ReportSizes.of(task.task, task.vdaf)
     for report in reports:
