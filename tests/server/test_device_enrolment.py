@@ -3,6 +3,7 @@
 import asyncio
 import hmac
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 
@@ -243,6 +244,34 @@ def test_enrolments_and_guesses_from_one_address_are_counted(tmp_path):
     assert 1 <= int(many[-1].headers["retry-after"]) <= 12
     assert [each.status_code for each in wrong] == [401] * 4 + [429] * 2
     assert (right.status_code, rejected) == (200, {"enrolments": 2, "guesses": 2})
+
+
+def test_no_device_enrols_with_a_key_with_which_anybody_can_sign(tmp_path):
+    async def play(town):
+        device = FakeDevice(13.3, 52.5)
+        device.identity = SimpleNamespace(public=b"\x01" + bytes(31), sign=lambda _: b"\x01" + bytes(63))
+        return (await device.enrol(town.http)).status_code, len(town.coordinator.enrolled)
+
+    code, number = played(tmp_path, play)
+    assert (400 <= code < 500, number) == (True, 0)
+
+
+def test_what_is_published_is_read_from_one_address_so_often_and_a_long_answer_counts_as_several(tmp_path):
+    async def play(town):
+        async def read(times, place="/v1/recipes"):
+            return [(await town.http.get(place)).status_code for _ in range(times)]
+
+        town.coordinator.studies.log.lines = lambda _: ["0" * 4_096] * 1_000
+        long = await read(2)
+        other = await read(1, "/v1/recipes/0")
+        again = await town.http.get("/v1/recipes")
+        return long, other, again, dict(town.coordinator.metrics.rejected)
+
+    long, other, again, rejected = played(tmp_path, play, limits=HttpLimits(reads=20))
+    assert (long, other, again.status_code, rejected) == ([200, 429], [429], 429, {"reads": 3})
+    assert int(again.headers["retry-after"]) > 60, "125 more reads are owed, of 20 a minute"
+    free = played(tmp_path / "alone", play, limits=HttpLimits.here())
+    assert free[0] == [200, 200] and free[3] == {}
 
 
 def test_codes_that_are_guessed_in_parallel_are_cut_off(tmp_path):

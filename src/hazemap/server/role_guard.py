@@ -30,6 +30,10 @@ from hazemap.service.route_guard import (
 GuardedEndpoint = Callable[[Request, Principal], Awaitable[Response]]
 
 
+READ: Final = 32_768
+"""Bytes of an answer to everybody that count as one more read."""
+
+
 class OlderDevice(CodecError):
     """A device that enrols as version 1 did: without a challenge."""
 
@@ -56,7 +60,7 @@ class RoleGuard(Guard):
     def __init__(self, coordinator: Coordinator, first: str, limits: HttpLimits) -> None:
         super().__init__(logging.getLogger("hazemap.server"), limits, coordinator.metrics, _CODES)
         self.tokens, self._audit = RoleTokens(coordinator.store, first), coordinator.audit
-        self._enrolments = RateLimit(limits.enrolments)
+        self._enrolments, self._reads = RateLimit(limits.enrolments), RateLimit(limits.reads)
 
     def only(self, endpoint: GuardedEndpoint, *roles: Role) -> Endpoint:
         """A route for those who have a token of one of these roles."""
@@ -87,6 +91,22 @@ class RoleGuard(Guard):
             return Response(status_code=204)
 
         return self.only(acted, *roles)
+
+    def published(self, endpoint: Endpoint) -> Endpoint:
+        """A route for everybody, which an address asks so often a minute; a long answer counts as several."""
+
+        @wraps(endpoint)
+        async def limited(request: Request) -> Response:
+            place = place_from(request.scope)
+            wait = self._reads.taken(place)
+            if wait is not None:
+                self.metrics.rejected["reads"] += 1
+                raise TooOften("too much of what is published was read from this address: go on later", wait)
+            response = await endpoint(request)
+            self._reads.owe(place, len(response.body) // READ)
+            return response
+
+        return limited
 
     def enrols(self, request: Request) -> None:
         """Count an enrolment; `TooOften` where an address has had its share."""

@@ -84,6 +84,6 @@ def study_routes(coordinator: Coordinator, guard: RoleGuard) -> list[Row]:
         ("/v1/studies/{name}/rounds/{round}", guard.only(answer, operator, analyst), "GET"),
         ("/v1/studies/{name}/release", guard.only(release, operator, analyst), "GET"),
         ("/v1/studies/{name}/stop", guard.only(stop, operator, analyst), "POST"),
-        ("/v1/recipes", log, "GET"),
-        ("/v1/recipes/{digest}", text, "GET"),
+        ("/v1/recipes", guard.published(log), "GET"),
+        ("/v1/recipes/{digest}", guard.published(text), "GET"),
     ]

@@ -47,7 +47,8 @@ class HttpLimits:
     not answered yet. Seconds: `head_seconds` for a head, `body_seconds` in each of which the rest of a body comes, or
     as much as at `body_rate` bytes a second, `answer_seconds` for a pause of whoever reads an answer, `idle_seconds`
     between two requests. Open connections: `connections` in all and `per_address`. A minute and address: `enrolments`,
-    `uploads` of reports that are not known yet, and `guesses` of tokens or codes that were wrong.
+    `uploads` of reports that are not known yet, `reads` of what is published, and `guesses` of tokens or codes that
+    were wrong.
 
     >>> HttpLimits().head
     16384
@@ -66,6 +67,7 @@ class HttpLimits:
     room: float = 256 << 20
     enrolments: float = 60
     uploads: float = 600
+    reads: float = 1_200
     guesses: float = 30
 
     def __post_init__(self) -> None:
@@ -76,7 +78,7 @@ class HttpLimits:
     @classmethod
     def here(cls, **limits: float) -> "HttpLimits":
         """For a server that this machine alone reaches: no limits per address, because all have the same one."""
-        alone: dict[str, Any] = {"per_address": inf, "enrolments": inf, "uploads": inf, "guesses": inf}
+        alone: dict[str, Any] = dict.fromkeys(("per_address", "enrolments", "uploads", "reads", "guesses"), inf)
         return cls(**{**alone, **limits})
 
 

@@ -48,12 +48,16 @@ class RateLimit:
         """Take one, or more, where one is left: then others wait longer. Otherwise the seconds to wait. O(1)."""
         if (wait := self.wait(place)) is not None:
             return wait
+        self.owe(place, number)
+        return None
+
+    def owe(self, place: str, number: int) -> None:
+        """Take so many, whether they are left or not: what comes next waits for longer. O(1)."""
         level, now = self._level(place)
         self._levels[place] = level - number, now
         self._levels.move_to_end(place)
         if len(self._levels) > REMEMBERED:
             self._levels.popitem(last=False)
-        return None
 
     def wait(self, place: str) -> float | None:
         """The seconds until one can be taken; `None` if it is now."""
