@@ -226,6 +226,17 @@ def fuzz_decoders(corpus: Corpus, run: int, inputs: int) -> None:
     assert 0 < taken < inputs / 2, "the accidents are too harsh, or none"
 
 
+@dataclass(frozen=True)
+class OfThisTask:
+    """What a device insists on before it counts: numbers as many and as long as those that follow from its task."""
+
+    terms: SessionParameters
+
+    def check(self, terms: SessionParameters) -> None:
+        if (terms.size, terms.bits) != (self.terms.size, self.terms.bits):
+            raise Refused("the session has other numbers than its task")
+
+
 def fuzz_session(mode: Mode, run: int, rounds: int) -> int:
     """Spoilt messages to whole clients and servers in every stage; how many were put in.
 
@@ -246,7 +257,7 @@ def fuzz_session(mode: Mode, run: int, rounds: int) -> int:
             for _ in range(rounds):
                 data = spoilt(rng, rng.choice((message, message, rng.choice(seen))), seen)
                 kept = here.saved.get(position)
-                own = (here.identities[position], Anything(), lambda _, own=here.vectors[position]: own)
+                own = (here.identities[position], OfThisTask(here.terms), lambda _, own=here.vectors[position]: own)
                 client = Client.resume(kept, *own) if kept else Client(*own)
                 tried += 1
                 if not survives(client.receive, data, f"client {where}"):
