@@ -47,11 +47,12 @@ def valid() -> dict[str, tuple[bytes, ...]]:
             "task": task,
             "message": base64.b64encode(bytes(size)).decode(),
             "until": until,
+            "head": head,
         }
-        for stage, task, size, until in (
-            (1, small[0], 300, "2026-05-01T12:00:00+00:00"),
-            (4, None, 0, "2026-05-01T12:00:00.123456Z"),
-            (0, rounds[0], 0, "2026-05-01T23:59:59-09:30"),
+        for stage, task, size, until, head in (
+            (1, small[0], 300, "2026-05-01T12:00:00+00:00", None),
+            (4, None, 0, "2026-05-01T12:00:00.123456Z", "0123456789abcdef" * 3),
+            (0, rounds[0], 0, "2026-05-01T23:59:59-09:30", "ab" * 24),
         )
     ]
     policy = json.loads(recipes()["policy"][0]["text"])["policy"]

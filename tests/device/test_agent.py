@@ -67,7 +67,7 @@ class Scripted:
 def made(store, http_transport, policy=FEW, there=None):
     """The first device of a store, enrolled."""
     device = (enrolment.devices(store) or enrolment.add(store))[0]
-    known = enrolment.read(store, device).enrolled(SERVER, "token", "d-1", "ticket")
+    known = enrolment.read(store, device).enrolled(SERVER, "token", "d-1", "ticket", MAPS.public.hex())
     extra = {"there": there} if there else {}
     return Agent(
         store=store,
@@ -278,7 +278,7 @@ def test_devices_fall_silent_as_often_as_asked_and_at_every_stage():
 
 def test_an_idle_server_ends_a_run_that_was_told_to_end(store):
     device = enrolment.add(store)[0]
-    known = enrolment.read(store, device).enrolled(SERVER, "token", "d-1", "ticket")
+    known = enrolment.read(store, device).enrolled(SERVER, "token", "d-1", "ticket", MAPS.public.hex())
     store.commit([[enrolment.saved(store, device, known)]])
     tally = asyncio.run(DeviceProcess(store, FEW, until_idle=0.1).run(Scripted(*[answer(204, 0.05)] * 1_000)))
     assert (tally.devices, tally.answers) == (1, 0)

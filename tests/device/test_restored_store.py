@@ -1,11 +1,18 @@
 """A store that is put back from a copy repeats itself: nothing is said twice with other noise, or under old masks."""
 
+import asyncio
+import json
 import shutil
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 import pytest
+from tests.issuing import given
 
-from hazemap.device.encrypted_store import EncryptedStore
+from hazemap.device.activity_log import ActivityLog
+from hazemap.device.agent import Agent
+from hazemap.device.device_account import NOTHING_LEFT
+from hazemap.device.encrypted_store import Commits, EncryptedStore
 from hazemap.device.event_store import EventStore
 from hazemap.device.privacy_account import PrivacyAccount
 from hazemap.device.recipe_account import RecipeAccount
@@ -18,6 +25,8 @@ from . import test_carried_answers as carried_maps
 from . import test_carried_recipes as recipes
 from .recipe_room import OPEN, STREAMS, recipe_task, typing
 from .room import FEW, NOW, Room, settle, task
+from .test_agent import SERVER, answer, made, stepped
+from .test_agent import work as written
 from .test_carried_answers import ONE
 
 PEOPLE = 10
@@ -185,6 +194,130 @@ def test_what_an_account_allows_after_a_copy_is_put_back_is_what_it_has_forgotte
             fresh = [room.answered(carried_maps.carried(batch=f"f{number}")) for number in range(5)]
             assert [each is None for each in fresh] == [True] * (4 - paid) + [False] * (1 + paid)
         del room.servers[ONE].bodies[:]
+
+
+class Keeper:
+    """A server that asks one device, by its agent, and keeps what it deposits; an honest one gives it back."""
+
+    def __init__(self, work, kept="", honest=True):
+        self.work, self.kept, self.honest, self.said = work, kept, honest, []
+
+    async def send(self, method, path, ticket="", content=b"", kind=""):
+        place, _, head = path.partition("?head=")
+        if method == "GET":
+            found = self.work()
+            if found is None or not self.honest:
+                return answer(204, 1.0) if found is None else found
+            fields = json.loads(found.content) | {"head": self.kept or None}
+            return answer(200, content=json.dumps(fields).encode())
+        if place.endswith("/credentials"):
+            return answer(200, content=await given(bytes.fromhex(place.split("/")[3]), content))
+        self.kept = head or self.kept
+        self.said.append((place, content))
+        return answer(204)
+
+    @property
+    def refusals(self):
+        return [json.loads(content)["reason"] for place, content in self.said if place.endswith("/refusal")]
+
+
+def _next_round(store, honest, kept):
+    """What a device says to the invitation to another round of its campaign."""
+    room = Room(store, task(PEOPLE, round=2), policy=FEW, nonce=bytes([1] * 32))
+    server = Keeper(lambda: written(room), kept, honest)
+    stepped(made(store, server))
+    return server
+
+
+def _secure_sum(folder):
+    """One session with an agent: copies of the store before each message and at the end, messages, and the head."""
+    store, copies, heard = EncryptedStore.opened(folder / "devices.sqlite", create=True), [], []
+    settle(store, PEOPLE)
+    room = Room(store, task(PEOPLE), policy=FEW)
+    server = Keeper(lambda: written(room))
+    agent = made(store, server)
+    while room.server.stage < Stage.OPENED:
+        copies.append(_copied(folder, store, len(copies)))
+        heard.append(written(room))
+        stepped(agent)
+        room.server.receive(0, server.said[-1][1])
+        assert bool(server.kept) == (room.server.stage >= Stage.MASKED), "it goes with what was paid for"
+        for position in range(1, len(room.devices)):
+            room.turn(position)
+        room.server.advance()
+    copies.append(_copied(folder, store, len(copies)))
+    return copies, heard, server.kept
+
+
+def test_after_a_copy_a_device_whose_server_is_honest_answers_nothing_that_costs(tmp_path):
+    """At each instant of a session; a server that keeps heads back is answered from what the copy remembers."""
+    copies, _, kept = _secure_sum(tmp_path)
+    forgot = [instant for instant in range(len(copies)) if not _charges(copies[instant])]
+    assert 3 <= len(forgot) < len(copies)
+    for instant, copy in enumerate(copies):
+        for honest in (True, False):
+            with _opened(copy, f"{instant} {honest}") as store:
+                server = _next_round(store, honest, kept)
+                lines = [each.outcome for each in ActivityLog(store, 1).lines() if "counts as spent" in each.outcome]
+                if honest and instant in forgot:
+                    assert server.refusals == [NOTHING_LEFT], instant
+                    assert len(lines) == 2 and "forgotten: 1;" in lines[0] and "from a copy" in lines[1], instant
+                else:
+                    assert not server.refusals and not lines and server.said[0][1], instant
+
+
+def _charges(copy):
+    with _opened(copy, "looked at") as store:
+        return PrivacyAccount(store, 1).charges()
+
+
+def test_a_session_that_a_copy_had_begun_is_left_where_it_would_be_paid(tmp_path):
+    """The copy is of before the masked vector, which the server has: it gives the head back when it asks again."""
+    copies, heard, kept = _secure_sum(tmp_path)
+    before = max(instant for instant in range(len(copies)) if not _charges(copies[instant]))
+    for honest in (True, False):
+        with _opened(copies[before], f"again {honest}") as store:
+            server = Keeper(lambda: heard[before], kept, honest)
+            stepped(made(store, server))
+            assert server.refusals == [NOTHING_LEFT] * honest
+            assert len(PrivacyAccount(store, 1).charges()) == (not honest) and server.kept == kept
+
+
+@pytest.mark.parametrize("kind", ["a map", "a recipe"])
+def test_a_report_to_other_servers_deposits_the_head_when_it_has_arrived(tmp_path, kind):
+    module = carried_maps if kind == "a map" else recipes
+    room, asked, other = module.Room(tmp_path), module.carried(), module.carried(batch="cd")
+    copy, server = _copied(tmp_path, room.store, 0), Keeper(lambda: _announced(asked))
+    _reports(room, server, asked)
+    assert not server.refusals and len(server.kept) == 48 and len(room.charges) == 1
+    room.store = _opened(copy, "put back")
+    again = Keeper(lambda: _announced(other), server.kept)
+    _reports(room, again, other)
+    assert again.refusals == [NOTHING_LEFT] and again.kept == server.kept and len(room.charges) == 0
+    room.store = _opened(copy, "put back, and nothing said")
+    silent = Keeper(lambda: _announced(other), server.kept, honest=False)
+    _reports(room, silent, other)
+    assert not silent.refusals and silent.kept == server.kept, "the same number, the same head"
+
+
+def _announced(carried):
+    work = carried_maps.announcement(carried)
+    until = datetime.fromtimestamp(work.until, UTC).isoformat()
+    fields = {"session": carried.batch, "stage": 0, "task": work.task, "message": "", "until": until}
+    return answer(200, content=json.dumps(fields).encode())
+
+
+def _reports(room, server, asked):
+    """One announcement to the room's device, by its agent."""
+    answers = room.answers()
+    known = answers.account.enrolment.enrolled(SERVER, "token", "d-1", "ticket", carried_maps.PINNED)
+    commits, turns = Commits(room.store), asyncio.Semaphore(1)
+    agent = Agent(room.store, room.device, known, answers.account.policy, server, commits, turns, hold=0)
+    answers.ask, agent._carrying = agent._credentials, answers
+    if asked.task.recipe is not None:
+        room.publish(asked)
+        agent.public_log = room.log
+    stepped(agent)
 
 
 def _opened(copy, name):

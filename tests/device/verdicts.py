@@ -186,6 +186,7 @@ def _work(content: bytes, _: Policy) -> dict[str, Any]:
         "task": task,
         "message": found.message.hex(),
         "until": until,
+        "head": found.head.hex(),
     }
 
 
@@ -438,6 +439,19 @@ def vectors() -> list[dict[str, Any]]:
     )
     cell = re.search(rb'"uint64",\[([0-9]+)', hexagons)[1]
     more += [("task", hexagons.replace(cell, str(int(cell) | 7 << 42).encode()), 3)]  # no cell of H3, and by no rule
+    work = valid()["work"][1]
+    heads = (
+        b'"AB"',
+        b'""',
+        b"7",
+        b"{}",
+        b"null",
+        b'"%s"' % (b"AB" * 24),
+        b'"%s"' % (b"ab" * 23),
+        b'"%s "' % (b"ab" * 24),
+    )
+    more += [("work", re.sub(rb'"0123456789abcdef[^"]*"', head, work), 0) for head in heads]  # no heads, and no fault
+    more += [("work", work, 0), ("work", work.replace(b'"head"', b'"had"'), 0)]
     more += [("task", few.replace('{"fraction":"3"}', '{"fraction":"1"}').encode(), 0)]  # of a local ε that costs less
     return [
         _case(*each) for each in (("task", PLAIN, 0), *written, *more, *(found[key] for key in sorted(found, key=str)))

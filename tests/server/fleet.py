@@ -51,6 +51,7 @@ class FakeDevice:
     mark: float = 0.0
     silent: int = 99
     declines: str = ""
+    deposit: str = ""
     broken: Callable[[int, bytes], bytes] | None = None
     clients: dict[str, Client] = field(default_factory=dict)
     answered: list[tuple[str, int]] = field(default_factory=list)
@@ -105,7 +106,7 @@ class FakeDevice:
         reply = self.clients[session].receive(base64.b64decode(work["message"]))
         if self.broken:
             reply = self.broken(stage, reply)
-        done = await http.post(f"/v1/tasks/{session}", headers=self.headers, content=reply)
+        done = await http.post(f"/v1/tasks/{session}{self.deposit}", headers=self.headers, content=reply)
         self.statuses.append(done.status_code)
         self.answered.append((session, stage))
         return True

@@ -48,8 +48,8 @@ async def asked(town, device):
     return found.json() if found.status_code == 200 else None
 
 
-async def said(town, device, refusal=None, **options):
-    path = PLACE if refusal is None else f"{PLACE}/refusal"
+async def said(town, device, refusal=None, head=None, **options):
+    path = (PLACE if refusal is None else f"{PLACE}/refusal") + (f"?head={head}" if head else "")
     content = {"json": {"reason": refusal}} if refusal is not None else options
     return (await town.http.post(path, headers=device.headers, **content)).status_code
 

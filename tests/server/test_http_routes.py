@@ -417,7 +417,9 @@ def test_work_is_the_json_that_devices_expect():
         assert (data["stage"], data["task"]) == (1, work.task)
         assert base64.b64decode(data["message"]) == work.message
         assert datetime.fromisoformat(data["until"]) == work.until
-    assert json.loads(written(work._replace(task=None), True)[0])["task"] is None
+        assert data["head"] is None
+    data = json.loads(written(work._replace(task=None), True, bytes(24))[0])
+    assert data["task"] is None and data["head"] == "00" * 24
 
 
 def test_a_reason_is_one_printable_line():

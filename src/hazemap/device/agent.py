@@ -145,6 +145,7 @@ class Agent:
         self.heard = time.monotonic()
         if not self.there(work):
             return jittered(SILENT)
+        await self.commits.write(self._answering.account.put_back(work.head, _now()))
         if work.stage == ANNOUNCED:
             return await self._carried(work)
         asked, seen = self._answering.recipe_task(work), self._answering.account.seen()
@@ -175,7 +176,7 @@ class Agent:
         told = await self._carrying.answered(work, _now(), seen, self._held)
         path, ticket = f"/v1/tasks/{work.session.hex()}", self.enrolment.ticket or ""
         if told is None:
-            await self.http_transport.send("POST", path, ticket)
+            await self.http_transport.send("POST", path + self._head(), ticket)
             self.answers, self.finished = self.answers + 1, self.finished + 1
             return self._rest(taken=True, new=new)
         content = json.dumps({"reason": told}).encode()
@@ -209,13 +210,19 @@ class Agent:
             await self.http_transport.send("POST", f"{path}/refusal", ticket, content, "application/json")
             self.refusals += 1
         if step.reply is not None:
-            answer = await self.http_transport.send("POST", path, ticket, step.reply, "application/octet-stream")
+            place = path + (self._head() if work.stage == Stage.MASKED else "")
+            answer = await self.http_transport.send("POST", place, ticket, step.reply, "application/octet-stream")
             self.answers += 1
             self.sent += len(step.reply)
             self.finished += step.last and answer.status < 300
             await self.commits.write(self._outcome(work, step, answer))
             return answer.status < 300 or answer.status == 409
         return True
+
+    def _head(self) -> str:
+        """With what was paid for goes how far the account has come, by its disk (`account_head`)."""
+        head = self._answering.account.head()
+        return f"?head={head.hex()}" if head else ""
 
     def _outcome(self, work: ServerTask, step: Step, answer: HttpReply) -> tuple[Write, ...]:
         """What became of an answer. After 410, 413 and 422 the session is over; else its message may come again."""

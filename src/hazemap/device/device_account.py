@@ -19,7 +19,8 @@ from fractions import Fraction
 from typing import Generic, NamedTuple, TypeVar
 
 from hazemap.device.account_clock import AccountClock
-from hazemap.device.activity_log import ActivityLog
+from hazemap.device.account_head import ForgottenCharges, HeadSeal
+from hazemap.device.activity_log import ActivityLog, LogEntry
 from hazemap.device.campaign_terms import CampaignTerms
 from hazemap.device.charge_sums import ChargeSums
 from hazemap.device.consent_policy import Policy
@@ -55,6 +56,9 @@ CANNOT = "this device cannot deal with the message"
 
 NOTHING_LEFT = "this device has nothing left to spend on this round"
 """What a server is told where the reason would say what others were told."""
+
+PUT_BACK = "everything that may be spent in a period counts as spent, until it has passed"
+"""What follows for a device whose store was put back from a copy."""
 
 T = TypeVar("T")
 
@@ -124,6 +128,30 @@ class DeviceAccount:
         self.coins = DeviceCoins(enrolment.sampling)
         self._clock = clock or AccountClock(store)
         self._campaigns, self._recipes = PrivacyAccount(store, device), RecipeAccount(store, device)
+        self._forgotten = ForgottenCharges(store, device)
+        pinned = enrolment.pinned
+        self._seal = None if pinned is None else HeadSeal(enrolment.sampling, bytes.fromhex(pinned))
+
+    def head(self) -> bytes:
+        """What goes with a message that was paid for, once its charge is on the disk; nothing without a server."""
+        return b"" if self._seal is None else self._seal.sealed(self._forgotten.last_number())
+
+    def put_back(self, head: bytes, now: datetime) -> tuple[Write, ...]:
+        """The statements that count the period as spent, where the server keeps a head that the disk has not reached.
+
+        None for any other head, and for what is no head of this device's.
+        """
+        number = None if self._seal is None else self._seal.opened(head)
+        last = self._forgotten.last_number()
+        if number is None or number <= last:
+            return ()
+        logger.warning("device %d: its store was put back from a copy", self.device)
+        paid_at = self._clock.reading(now)
+        question = f"whether its account had come as far as its server remembers: charge {number:,}, not {last:,}"
+        line = LogEntry(now, "this device", "to notice a store that is put back from a copy", 0, question)
+        line = line.ended(f"charges that the copy has forgotten: {number - last:,}; {PUT_BACK}")
+        charge = self._forgotten.charge(number, paid_at.now)
+        return charge, *paid_at.writes, self.log.added(self.log.next_number(), line)
 
     def seen(self) -> LogHead:
         """The last entry of its server's public log that the device has seen, by its disk."""
@@ -208,6 +236,8 @@ class DeviceAccount:
         return self.sessions.closed(session), self.log.added(self.log.next_number(), line)
 
     def _check(self, asked: MapRound | AskedReport, paid_at: datetime) -> None:
+        if self._forgotten.any() and self._forgotten.within(self._period(asked), paid_at):
+            raise PrivateRefusal(f"this device's store was put back from a copy, so {PUT_BACK}")
         if self._campaigns.answered(self.policy.days, paid_at) >= self.policy.rounds:
             raise PrivateRefusal(
                 f"this device has answered {self.policy.rounds:,} rounds and reports in {self.policy.days} days, and"
@@ -225,6 +255,13 @@ class DeviceAccount:
             refused = self._recipes.campaign_refusal(asked.task, shipped.policy, paid_at, asked.seen)
         if refused is not None:
             raise (PrivateRefusal if refused.private else Refused)(refused.reason)
+
+    def _period(self, asked: MapRound | AskedReport) -> int:
+        """The longest, in days, of all for which a budget holds."""
+        shipped = ShippedPolicies(self.store).current()
+        policies = [asked.policy] if isinstance(asked, AskedReport) else []
+        policies += [] if shipped is None else [shipped.policy]
+        return max([self.policy.days, *(each.days for policy in policies for each in (policy, *policy.limits))])
 
 
 def check_time(until: float, now: datetime) -> None:

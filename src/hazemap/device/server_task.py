@@ -10,6 +10,7 @@ from functools import cached_property
 from hashlib import sha256
 
 from hazemap.codec import MESSAGE, Limits, loads, parsed
+from hazemap.device.account_head import HEAD
 from hazemap.device.consent_policy import Policy
 from hazemap.device.query_description import described
 from hazemap.errors import CodecError
@@ -23,6 +24,7 @@ ENVELOPE = Limits(length=1 << 26, items=1 << 10, work=0, depth=2)
 
 FIELDS = ("session", "stage", "task", "message", "until")
 _SESSION = re.compile("[0-9a-f]{64}")
+_HEAD = re.compile(f"[0-9a-f]{{{2 * HEAD}}}")
 _UNTIL = re.compile(
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)",
     re.ASCII,
@@ -36,6 +38,9 @@ LONGEST_WAIT = 7 * 86_400
 class ServerTask:
     """A message of a session, and with the first of them the task as JSON text.
 
+    `head` is what its server keeps of the device's account (`account_head`): nothing where it is not written as one,
+    for a device goes on without.
+
     >>> import json
     >>> fields = {"session": "00" * 32, "stage": 1, "task": None, "message": "", "until": "2026-01-02T03:04:05Z"}
     >>> ServerTask.from_json(json.dumps(fields)).stage
@@ -47,6 +52,7 @@ class ServerTask:
     task: str | None = field(repr=False)
     message: bytes = field(repr=False)
     until: float
+    head: bytes = b""
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "ServerTask":
@@ -54,6 +60,7 @@ class ServerTask:
         try:
             found = parsed(text, ENVELOPE)
             session, stage, task, message, until = (found[name] for name in FIELDS)
+            head = found.get("head")
             plain = base64.b64decode(message, validate=True)
             fits = (
                 _SESSION.fullmatch(session) and _UNTIL.fullmatch(until) and base64.b64encode(plain).decode() == message
@@ -65,7 +72,8 @@ class ServerTask:
             raise CodecError("the server's work is not written as agreed: a field is written in another way")
         if not (task is None or isinstance(task, str)):
             raise CodecError("the server's work is not written as agreed: a field has another type")
-        return cls(bytes.fromhex(session), stage, task, plain, ends)
+        known = isinstance(head, str) and _HEAD.fullmatch(head)
+        return cls(bytes.fromhex(session), stage, task, plain, ends, bytes.fromhex(head) if known else b"")
 
     def ends(self, now: float) -> float:
         """When the session is over at the latest."""

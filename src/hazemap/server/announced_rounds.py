@@ -254,14 +254,17 @@ class Announcing:
             return bytes(found[0][0])
         return wanted
 
-    async def answered(self, device: Device, batch: bytes, declined: str | None) -> None:
-        """A device says that it has reported, or why it declines: on the disk when this returns. `Late` if unasked."""
+    async def answered(self, device: Device, batch: bytes, declined: str | None, *also: Write) -> None:
+        """A device says that it has reported, or why it declines: on the disk when this returns. `Late` if unasked.
+
+        What is written `also` is in its transaction.
+        """
         there = device.announced.get(batch)
         if there is None:
             raise Late(_OVER)
         if not there.waits_for(device):
             return
         state = (SENT, "") if declined is None else (DECLINED, declined)
-        await self._store.write(Write(_REPLY, (*state, batch, device.name)))
+        await self._store.write(Write(_REPLY, (*state, batch, device.name)), *also)
         there.states[device.name] = state
         there.changed.set()

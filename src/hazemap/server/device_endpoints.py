@@ -47,6 +47,8 @@ log = logging.getLogger("hazemap.server")
 PLACE = re.compile(r"/v1/tasks/([0-9a-f]{64})(/refusal|/credentials)?")
 REASON = 4_096
 """Bytes of a refusal."""
+HEAD = re.compile(b"head=([0-9a-f]{48})")
+"""How a device writes the head of its account (`device.account_head`); anything else is no head."""
 KEYS = 1 << 16
 """Bytes of a device's keys for the tasks of a round: 2,048 of them."""
 BYTES: Header = (b"content-type", b"application/octet-stream")
@@ -105,7 +107,7 @@ class DeviceEndpoints:
             elif seat is None:
                 await self._hear(device, session, refusal, scope, receive, send)
             else:
-                await self._take(seat, refusal, scope, receive, send)
+                await self._take(device, seat, refusal, scope, receive, send)
         except ClientDisconnect:
             return
         except (TooLong, Late, Refused, InputError, CodecError, StoreError) as error:
@@ -130,14 +132,14 @@ class DeviceEndpoints:
         compressed = "gzip" in header(scope, b"accept-encoding")
         found = self._coordinator.seating.work(device)
         if found is None and (announced := self._coordinator.announcing.work(device)) is not None:
-            await reply(send, 200, *written(announced, compressed))
+            await reply(send, 200, *written(announced, compressed, device.head))
             return
         if found is None:
             wait = f"{jittered(self._wait(device)):.3f}"
             await reply(send, 204, headers=[(b"retry-after", wait.encode())])
             return
         seat, work = found
-        content, headers = written(work, compressed)
+        content, headers = written(work, compressed, device.head)
         seat.shard.sum.down[seat.position] += len(content)
         await reply(send, 200, content, headers)
 
@@ -152,7 +154,10 @@ class DeviceEndpoints:
     ) -> None:
         """A device says that its report has arrived at other servers (it sends no body), or that it declines."""
         content = await body(scope, receive, REASON if refusal else 0)
-        await self._coordinator.announcing.answered(device, batch, said(content) if refusal else None)
+        head = deposited(scope)
+        declined = said(content) if refusal else None
+        await self._coordinator.announcing.answered(device, batch, declined, *device.deposit(head))
+        device.head = head or device.head
         await reply(send, 204)
 
     async def _credit(self, device: Device, batch: bytes, scope: Scope, receive: Receive, send: Send) -> None:
@@ -160,18 +165,32 @@ class DeviceEndpoints:
         keys = await body(scope, receive, KEYS)
         await reply(send, 200, await self._coordinator.announcing.credentials(device, batch, keys), [BYTES])
 
-    async def _take(self, seat: ShardSeat, refusal: bool, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _take(
+        self, device: Device, seat: ShardSeat, refusal: bool, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         content = await body(scope, receive, REASON if refusal else seat.shard.sum.longest)
         if refusal:
             await seat.shard.decline(seat.position, said(content))
         else:
-            await seat.shard.answer(seat.position, content)
+            head = deposited(scope)
+            await seat.shard.answer(seat.position, content, *device.deposit(head))
+            device.head = head or device.head
         await reply(send, 204)
 
 
-def written(work: SeatTask, compressed: bool) -> tuple[bytes, list[tuple[bytes, bytes]]]:
-    """Work as JSON, and its headers; an invitation is compressed if the device accepts gzip."""
+def deposited(scope: Scope) -> bytes:
+    """The head of its account that a device deposits with a message; nothing where there is none."""
+    found = HEAD.fullmatch(scope["query_string"])
+    return bytes.fromhex(found[1].decode()) if found else b""
+
+
+def written(work: SeatTask, compressed: bool, head: bytes = b"") -> tuple[bytes, list[tuple[bytes, bytes]]]:
+    """Work as JSON, and its headers; an invitation is compressed if the device accepts gzip.
+
+    `head` is the last head of its account that the device has deposited.
+    """
     rest = (
+        f'"head": {json.dumps(head.hex() or None)}, '
         f'"session": "{work.session.hex()}", "stage": {work.stage}, "message": "{b64encode(work.message).decode()}", '
         f'"until": "{work.until:%Y-%m-%dT%H:%M:%S.%fZ}"}}'
     ).encode()

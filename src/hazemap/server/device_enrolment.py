@@ -32,6 +32,7 @@ _ENROL = (
     "INSERT INTO devices (device, identity, ticket, enrolled, expires) VALUES (?, ?, ?, ?, ?) "
     "ON CONFLICT (device) DO UPDATE SET ticket = excluded.ticket, expires = excluded.expires"
 )
+_HEAD = "UPDATE devices SET head = ? WHERE device = ?"
 _REVOKE = "UPDATE devices SET revoked = ?, ticket = ? WHERE device = ?"
 _ALL = "SELECT device, enrolled, expires, revoked FROM devices ORDER BY enrolled, device"
 
@@ -57,7 +58,8 @@ class Admission:
 class Device:
     """An enrolled device as the server knows it: when it was last heard of (monotonic), and where it has a seat.
 
-    Its ticket ends at `expires` (seconds since 1970); one that is `revoked` is nobody's any more.
+    Its ticket ends at `expires` (seconds since 1970); one that is `revoked` is nobody's any more. `head` is the last
+    of its account that it has deposited, which it alone can read.
     """
 
     name: str
@@ -66,12 +68,17 @@ class Device:
     expires: float = inf
     revoked: bool = False
     seen: float = -inf
+    head: bytes = b""
     seats: "dict[bytes, ShardSeat]" = field(default_factory=dict)
     announced: "dict[bytes, OpenRound]" = field(default_factory=dict)
 
     def heard(self) -> None:
         """It is there."""
         self.seen = monotonic()
+
+    def deposit(self, head: bytes) -> tuple[Write, ...]:
+        """The statement that keeps this head, to be written with what was charged; none where it is kept already."""
+        return () if head in (b"", self.head) else (Write(_HEAD, (head, self.name)),)
 
 
 class Enrolled:
@@ -83,9 +90,10 @@ class Enrolled:
         self._by_ticket: dict[bytes, Device] = {}
         self._by_identity: dict[bytes, Device] = {}
         self._revoked = 0
-        rows = store.read("SELECT device, identity, ticket, expires, revoked FROM devices")
-        for name, identity, ticket, expires, revoked in rows:
-            device = Device(name, bytes(identity), bytes(ticket), _seconds(expires), revoked is not None)
+        rows = store.read("SELECT device, identity, ticket, expires, revoked, head FROM devices")
+        for name, identity, ticket, expires, revoked, head in rows:
+            known = bytes(identity), bytes(ticket), _seconds(expires), revoked is not None
+            device = Device(name, *known, head=bytes(head or b""))
             self._by_identity[device.identity] = device
             if revoked is None:
                 self._by_ticket[device.ticket] = device

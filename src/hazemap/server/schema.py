@@ -2,7 +2,7 @@
 
 from hazemap.service.store import Schema
 
-VERSION = 5
+VERSION = 6
 """The schema this hazemap writes; older ones are brought up to it when they are opened."""
 
 SINCE_2 = (
@@ -108,7 +108,8 @@ TABLES = (
         ticket BLOB NOT NULL,
         enrolled TEXT NOT NULL,
         expires TEXT,
-        revoked TEXT
+        revoked TEXT,
+        head BLOB
     )""",
     """CREATE TABLE campaigns (
         name TEXT PRIMARY KEY,
@@ -161,7 +162,8 @@ TABLES = (
 )
 """One list of tables for every database.
 
-* `devices`: who is enrolled; of a ticket only its SHA-256. A ticket without `expires` is an older server's.
+* `devices`: who is enrolled; of a ticket only its SHA-256. A ticket without `expires` is an older server's. `head` is
+  what the device has deposited of its account, for the day on which its store is put back: the server cannot read it.
 * `campaigns`: the order as the codec's JSON, and what became of it. A study is here too, in the state `study`: names
   are used once, and its rounds have shards and exchanges as those of campaigns have.
 * `exchanges`: each round's question and answer, the campaign's transcript.
@@ -194,6 +196,7 @@ MIGRATIONS = {
     2: SINCE_3,
     3: SINCE_4,
     4: SINCE_5,
+    5: ("ALTER TABLE devices ADD COLUMN head BLOB",),
 }
 """What makes the next version of one; all steps are one transaction."""
 

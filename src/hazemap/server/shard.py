@@ -100,9 +100,10 @@ class Shard:
         task = self.plan.task if stage is Stage.KEYS else None
         return SeatTask(self.plan.terms.session, stage.value, task, message, self.until)
 
-    async def answer(self, position: int, message: bytes) -> None:
+    async def answer(self, position: int, message: bytes, *also: Write) -> None:
         """A device's reply: stored, and taken by the protocol, when this returns. The same reply again is no fault.
 
+        What is written `also` is in its transaction.
         `Late` where it is not asked for; `Refused` or `CodecError` where it breaks the protocol, as by a second answer.
         """
         digest = sha256(message).digest()
@@ -116,7 +117,7 @@ class Shard:
             raise Late("this was not asked for, or it came too late: ask for work again")
         if stored:
             raise Refused("this stage was answered in other words: a device that was put back leaves the session")
-        return await self._happens(SumEvent(position, message), digest)
+        return await self._happens(SumEvent(position, message), digest, *also)
 
     async def decline(self, position: int, reason: str) -> None:
         """A device will not answer: it counts as dropped, and nobody waits for it."""
@@ -129,10 +130,10 @@ class Shard:
             return None
         return self.sum.message_for(position)
 
-    async def _happens(self, event: SumEvent, digest: bytes) -> None:
+    async def _happens(self, event: SumEvent, digest: bytes, *also: Write) -> None:
         acknowledged = self._loop.create_future()
         self._replies[event.who] = digest, acknowledged
-        self._submit(event, acknowledged)
+        self._submit(event, acknowledged, *also)
         await asyncio.shield(acknowledged)
 
     def _end_if_all_came(self) -> None:
@@ -161,10 +162,10 @@ class Shard:
         self._stop_clocks()
         self._submit(SumEvent(END_OF_STAGE, b""), self._loop.create_future())
 
-    def _submit(self, event: SumEvent, acknowledged: Acknowledged) -> None:
+    def _submit(self, event: SumEvent, acknowledged: Acknowledged, *also: Write) -> None:
         row = (self.plan.terms.session, self._number, event.position, event.message)
         self._number += 1
-        self._store.submit([Write(_EVENT, row)], partial(self._stored, event, acknowledged), self._loop)
+        self._store.submit([Write(_EVENT, row), *also], partial(self._stored, event, acknowledged), self._loop)
 
     def _stored(self, event: SumEvent, acknowledged: Acknowledged, error: StoreError | None) -> None:
         if error:

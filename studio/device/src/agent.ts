@@ -17,6 +17,8 @@ const MOST_AFTER_REFUSALS = 60;
 const MOST_AFTER_REPEATS = 300;
 /** The stage of a round whose reports go to other servers. */
 const ANNOUNCED = 0;
+/** The stage that is paid for. */
+const MASKED = 4;
 
 const jittered = (seconds: number): number => seconds * (0.5 + Number(bigEndian(systemRandom(2))) / 65_536);
 
@@ -101,13 +103,14 @@ export class Agent {
     }
     if (found.status !== 200) throw new Unreachable(`the server gave no work, but HTTP ${found.status}`, found.wait);
     const work = readServerTask(found.content);
+    await this.device.putBack(work.head, now);
     if (work.stage === ANNOUNCED) return this.carried(work, now);
     const logged = await this.device.logged(work);
     if (logged) await this.device.recipes.log.read((path) => this.http.send("GET", path, null), logged.task, this.device.recipes.seen);
     const begun = performance.now();
     const answer = await this.device.answer(work, now);
     if (answer.held) await sleep(HOLD - (((performance.now() - begun) / 1_000) % HOLD), this.signal);
-    const taken = await this.send(work.session, answer);
+    const taken = await this.send(work, answer);
     return this.after(answer.refusal === null && taken, !answer.again);
   }
 
@@ -146,7 +149,7 @@ export class Agent {
       }
     }
     if (refusal === null) {
-      const { status } = await this.http.send("POST", path, this.store.record.ticket);
+      const { status } = await this.http.send("POST", await this.paid(path), this.store.record.ticket);
       this.log(`said that it has reported (HTTP ${status})`);
       this.answered = Date.now();
       if (typeof due !== "string" && this.device.ended(due.round.task.campaign)) this.ended = due.round.task.campaign;
@@ -164,13 +167,19 @@ export class Agent {
     throw status === 401 || status === 409 ? new Unreachable(why, wait) : new Refused(why);
   }
 
+  /** Where a message goes that was paid for: with it goes how far the account has come. */
+  private async paid(path: string): Promise<string> {
+    const head = await this.device.head();
+    return head === null ? path : `${path}?head=${head}`;
+  }
+
   /** What is in the store goes out; false where the server ends the session. A 409 may be about bytes that had arrived before, so the session stays open. */
-  private async send(session: string, { reply, refusal, campaign, last }: DeviceAnswer): Promise<boolean> {
+  private async send({ session, stage }: ServerTask, { reply, refusal, campaign, last }: DeviceAnswer): Promise<boolean> {
     const path = `/v1/tasks/${session}`;
     const ticket = this.store.record.ticket;
     if (refusal !== null) await this.http.post(`${path}/refusal`, ticket, { reason: refusal });
     if (reply === null) return true;
-    const { status } = await this.http.send("POST", path, ticket, reply, "application/octet-stream");
+    const { status } = await this.http.send("POST", stage === MASKED ? await this.paid(path) : path, ticket, reply, "application/octet-stream");
     this.log(`sent ${reply.length} bytes (HTTP ${status})`);
     if (status === 410 || status === 413 || status === 422 || (last && status === 204)) await this.device.close(session);
     this.answered = Date.now();

@@ -1,4 +1,5 @@
 import { AccountClock } from "./account_clock.js";
+import { forgotten, headOf, lastNumber } from "./account_head.js";
 import { type Bytes, hex, sha256, unhex, utf8 } from "./bytes.js";
 import type { Place } from "./cell_counts.js";
 import { checkedContribution, noisy } from "./checked_contribution.js";
@@ -134,6 +135,26 @@ export class Device {
   /** Leave a session for good: what it remembered is gone. */
   close(session: string): Promise<void> {
     return this.inTurn(() => this.leave(session));
+  }
+
+  /** How far the account has come, for the server to keep: with what was paid for, and is in the store. */
+  head(): Promise<string | null> {
+    return headOf(this.store.record);
+  }
+
+  /** Count the period as spent where the server keeps a head that this record has not reached: it is an older copy. */
+  putBack(head: Bytes, now: number): Promise<void> {
+    return this.inTurn(async () => {
+      const { record } = this.store;
+      const number = await forgotten(record, head);
+      if (number === null) return;
+      this.log(
+        `was put back from a copy; charges that it has forgotten: ${number - lastNumber(record)}; everything that may be ` +
+        "spent in a period counts as spent, until it has passed",
+      );
+      record.charges.push({ campaign: "", round: 0, session: "", epsilon: "0", time: this.clock.charged(now), forgotten: number });
+      await this.store.save();
+    });
   }
 
   /** Close the sessions to which no server came back, and note the account's time. */

@@ -9,6 +9,8 @@ export interface Charge {
   readonly time: number;
   /** Of a map: whether it counted by when its rows were. */
   readonly timed?: boolean;
+  /** Of none of these: the number up to which charges were forgotten, when the record was put back from a copy. */
+  readonly forgotten?: number;
   /** Of a report to a recipe: its analysis, the fields that its query read, δ and ε₀ as fractions, and SHA-256 of the recipe. */
   readonly recipe?: { readonly analysis: string; readonly fields: readonly string[]; readonly delta: string; readonly local: string; readonly digest: string };
 }

@@ -1,4 +1,5 @@
-import { ascii, type Bytes } from "./bytes.js";
+import { HEAD } from "./account_head.js";
+import { ascii, type Bytes, unhex } from "./bytes.js";
 import { CodecError } from "./errors.js";
 import { ENVELOPE, isObject, parseJsonBytes } from "./json_text.js";
 
@@ -12,13 +13,15 @@ export interface ServerTask {
   readonly task: string | null;
   readonly message: Bytes;
   readonly until: number;
+  /** What its server keeps of the device's account; nothing where it is not written as one, for a device goes on without. */
+  readonly head: Bytes;
 }
 
 /** What the server wrote; `CodecError` for anything else. */
 export function readServerTask(content: Bytes): ServerTask {
   const found = parseJsonBytes(content, ENVELOPE);
   if (!isObject(found)) throw new CodecError("the server's work is not written as agreed");
-  const { session, stage, task, message, until } = found;
+  const { session, stage, task, message, until, head } = found;
   if (
     typeof session !== "string" || !/^[0-9a-f]{64}$/.test(session) ||
     typeof stage !== "bigint" || stage < 0n || stage > 6n ||
@@ -31,7 +34,8 @@ export function readServerTask(content: Bytes): ServerTask {
   const day = new Date(`${until.slice(0, 10)}T00:00:00Z`);
   if (day.toISOString().slice(0, 10) !== until.slice(0, 10)) throw new CodecError("the server's time is none");
   const ends = Date.parse(until);
-  return { session, stage: Number(stage), task, message: bytes, until: ends };
+  const known = typeof head === "string" && head.length === 2 * HEAD && /^[0-9a-f]+$/.test(head);
+  return { session, stage: Number(stage), task, message: bytes, until: ends, head: known ? unhex(head) : new Uint8Array(0) };
 }
 
 /** Base64 with its padding, in its one spelling. */

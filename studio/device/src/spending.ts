@@ -11,8 +11,16 @@ export function spent(record: DeviceRecord, counts: (charge: Charge) => boolean)
   return record.charges.filter(counts).reduce((sum, { epsilon }) => sum.plus(Fraction.written(epsilon)), new Fraction(0));
 }
 
+/** `Refused` where the record was put back from a copy in the last `days`: all that may be spent in them counts as spent. */
+export function checkForgotten(record: DeviceRecord, days: number, now: number): void {
+  if (record.charges.some(({ forgotten, time }) => forgotten !== undefined && time > now - days * DAY)) {
+    throw new Refused("this device has nothing left to spend on this round");
+  }
+}
+
 /** `Refused` where as many rounds and reports were answered in the period as its person lets it. */
 export function checkRounds(record: DeviceRecord, { rounds, days }: Policy, now: number): void {
+  checkForgotten(record, days, now);
   if (record.charges.filter(({ time }) => time > now - days * DAY).length >= rounds) {
     throw new Refused("this device has nothing left to spend on this round");
   }

@@ -144,8 +144,8 @@ def check_traffic(streams, places, log, gone):
     """No place is in what a tab sent: its requests are those of a device, and its log names every answer."""
     assert betrayed(streams, traces(places, cells(places, 5))) == []
     sent = [request for stream in streams for request in requests(stream)]
-    ways = {(each.method, re.sub("[0-9a-f]{64}", "…", each.path)) for each in sent}
-    posts = {"/v1/challenge", "/v1/enrol", "/v1/tasks/…"}
+    ways = {(each.method, re.sub("[0-9a-f]{64}|[0-9a-f]{48}", "…", each.path)) for each in sent}
+    posts = {"/v1/challenge", "/v1/enrol", "/v1/tasks/…", "/v1/tasks/…?head=…"}
     assert ways <= {("GET", "/v1/tasks"), ("OPTIONS", "/v1/tasks")} | {
         (way, p) for way in ("POST", "OPTIONS") for p in posts
     }

@@ -1,6 +1,7 @@
 import type { Charge, DeviceRecord } from "../device_store.js";
 import { Refused } from "../errors.js";
 import { Fraction } from "../fraction.js";
+import { checkForgotten } from "../spending.js";
 import type { Task } from "../task.js";
 import type { Recipe } from "./recipe.js";
 import type { AnalysisBudget, Budget, ShippedPolicy } from "./shipped_policy.js";
@@ -43,6 +44,7 @@ export function checkAsked({ recipe, fields, people }: AskedReport, policy: Ship
 
 /** `Refused` where a report costs more than is left. The reason is for its owner alone: `tell` has it. */
 export function checkAccount(record: DeviceRecord, asked: AskedReport, policy: ShippedPolicy, now: number, tell: (reason: string) => void): void {
+  checkForgotten(record, longest(policy), now);
   const analysis = checkAsked(asked, policy);
   const { recipe, fields, study, whole } = asked;
   const own = spending(record.charges.filter(({ campaign, recipe: about }) => about && campaign === study));
@@ -67,6 +69,7 @@ export function checkAccount(record: DeviceRecord, asked: AskedReport, policy: S
 export function checkCampaign(
   record: DeviceRecord, { price, counts }: Task, policy: ShippedPolicy, now: number, tell: (reason: string) => void,
 ): void {
+  checkForgotten(record, longest(policy), now);
   const after = (charges: readonly Charge[], reports: number) => {
     const spent = spending(charges);
     return { epsilon: spent.epsilon.plus(price), delta: spent.delta, reports };
@@ -84,6 +87,9 @@ export function checkCampaign(
   }
   refuse(reasons, tell);
 }
+
+/** The longest period, in days, for which a budget holds. */
+const longest = ({ days, limits }: ShippedPolicy): number => Math.max(days, ...limits.map((limit) => limit.days));
 
 function refuse(reasons: readonly (string | null)[], tell: (reason: string) => void): void {
   const reason = reasons.find((each) => each !== null);

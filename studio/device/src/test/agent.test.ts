@@ -45,6 +45,8 @@ for (const [held, query] of [[true, 0], [true, 9_000], [false, 0]] as const) {
       const answer: DeviceAnswer = { reply: new Uint8Array(8), refusal: null, campaign: null, last: false, held };
       const device = {
         sweep: async () => undefined,
+        putBack: async () => undefined,
+        head: async () => null,
         logged: async () => null,
         ended: () => false,
         answer: async () => {
@@ -87,7 +89,7 @@ async function logged(store: DeviceStore, tasks: readonly (HttpReply | Error)[],
     },
     post: async () => challenge(),
   } as unknown as HttpTransport;
-  const device = { sweep: async () => undefined, logged: async () => null, ended: () => false, answer } as unknown as Device;
+  const device = { sweep: async () => undefined, putBack: async () => undefined, head: async () => null, logged: async () => null, ended: () => false, answer } as unknown as Device;
   try {
     const running = new Agent(device, store, http, "https://maps.example", "", Infinity, (line) => log.push(line)).run(stop.signal);
     running.catch(() => undefined);

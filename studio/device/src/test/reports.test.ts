@@ -61,7 +61,7 @@ const never: ReportParts = { keys: nothing, credential: nothing };
 
 function announced(at: number, text: string = reports[at].announcement): ServerTask {
   const batch = /"batch":"([0-9a-f]+)"/.exec(text)![1]!;
-  return { session: batch, stage: 0, task: text, message: new Uint8Array(0), until: 1_000 * reports[at].seconds + 60_000 };
+  return { session: batch, stage: 0, task: text, message: new Uint8Array(0), until: 1_000 * reports[at].seconds + 60_000, head: new Uint8Array(0) };
 }
 
 const changed = (at: number, from: string | RegExp, to: string): string => {

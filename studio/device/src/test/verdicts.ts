@@ -151,8 +151,8 @@ function text(content: Bytes): string {
 }
 
 async function work(content: Bytes): Promise<unknown> {
-  const { session, stage, task, message, until } = readServerTask(content);
-  return { session, stage, task: task === null ? null : hex(await sha256(utf8(task))), message: hex(message), until: Math.floor(until) };
+  const { session, stage, task, message, until, head } = readServerTask(content);
+  return { session, stage, task: task === null ? null : hex(await sha256(utf8(task))), message: hex(message), until: Math.floor(until), head: hex(head) };
 }
 
 function message(content: Bytes): unknown {
