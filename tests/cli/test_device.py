@@ -14,6 +14,7 @@ import uvicorn
 from hazemap.algorithms import Flat
 from hazemap.codec import dumps
 from hazemap.device.account_clock import AccountClock
+from hazemap.device.account_head import ForgottenCharges
 from hazemap.device.consent_policy import Policy
 from hazemap.device.encrypted_store import EncryptedStore
 from hazemap.privacy.budget import PureDP
@@ -75,6 +76,14 @@ def test_rows_are_kept_and_the_old_ones_are_gone(hazemap, rows):
     status = hazemap("device", "status", "--json").json
     assert (status["rows"], status["server"], status["spent"], status["campaigns"]) == (5, None, "0", {})
     assert "a device that is not enrolled: 5 rows" in hazemap("device", "status").out
+
+
+def test_a_store_that_was_put_back_has_nothing_left_to_spend(hazemap, rows, tmp_path):
+    hazemap("device", "add", rows, "--store", "copy.sqlite")
+    with EncryptedStore.opened(tmp_path / "copy.sqlite") as store:
+        assert store.commit([[ForgottenCharges(store, 1).charge(7, datetime.now(UTC))]]) == [None]
+    facts = hazemap("device", "status", "--store", "copy.sqlite", "--json").json
+    assert facts["spent"] == facts["period"] and facts["campaigns"] == {}
 
 
 def test_rows_of_which_nobody_knows_how_old_they_are_are_not_kept_and_that_is_said(hazemap, tmp_path):

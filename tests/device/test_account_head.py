@@ -127,6 +127,8 @@ def test_after_a_copy_the_period_is_spent_in_words_and_comes_back_when_it_has_pa
         with pytest.raises(Refused, match="put back from a copy") as refused:
             own.paid(anything, NOW, lambda: pytest.fail("something was made"))
         assert own.refused(bytes(32), refused.value, NOW, read).told == NOTHING_LEFT
+    lines = list(budget_lines(store, 1, POLICY, NOW))
+    assert lines and {each.left for each in lines} == {0}, "and so its person is shown"
     longest = max(POLICY.days, *(limit.days for limit in POLICY.limits))
     assert FEW.days < longest
     with pytest.raises(Refused, match="put back"):
@@ -134,10 +136,10 @@ def test_after_a_copy_the_period_is_spent_in_words_and_comes_back_when_it_has_pa
     account(store, days=FEW.days).check(asked, NOW)
     with pytest.raises(Refused, match="put back"):
         account(store, days=longest - 1).check(AskedReport(request(), POLICY), NOW)
+    assert all(each.left for each in budget_lines(store, 1, POLICY, NOW + timedelta(days=longest)))
     account(store, days=longest).check(AskedReport(request(), POLICY), NOW)
     pay(account(store, days=longest))
     assert len(PrivacyAccount(store, 1).charges()) == 1 and RecipeAccount(store, 1).charges() == []
-    assert list(budget_lines(store, 1, POLICY, NOW)), "what shows budgets reads the charge, too"
 
 
 def test_a_copy_is_remembered_after_the_charges_that_follow_are_summed(store):

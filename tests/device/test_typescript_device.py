@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+import sqlite3
 import subprocess
 import time
 from collections import Counter
@@ -164,6 +165,9 @@ def test_a_typescript_device_refuses_to_trust_a_server_and_is_counted_in_a_malic
             for process in (ours, server):
                 if process.child:
                     process.kill()
+    with sqlite3.connect(server.folder / "server.sqlite") as database:
+        [heads] = database.execute("SELECT count(DISTINCT head) FROM devices WHERE length(head) = 24").fetchone()
+    assert heads == OURS + 1, "each device has deposited how far its account has come"
     assert theirs.returncode == 0, said
     assert "not in semi-honest ones" in before
     assert "the campaign has ended for this device" in said

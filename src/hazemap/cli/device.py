@@ -338,6 +338,7 @@ def status(
 
     from hazemap.device import enrolment
     from hazemap.device.account_clock import AccountClock
+    from hazemap.device.account_head import ForgottenCharges
     from hazemap.device.privacy_account import PrivacyAccount, shown, spent
     from hazemap.device.row_store import Rows
 
@@ -348,7 +349,8 @@ def status(
         known, rows = enrolment.read(file, number), len(Rows(file, number))
         charges = PrivacyAccount(file, number).charges()
         now = AccountClock(file).reading(datetime.now(UTC)).now
-    recent = spent(charges, since=now - timedelta(days=rules.days))
+        forgotten = ForgottenCharges(file, number).within(rules.days, now)
+    recent = max(spent(charges, since=now - timedelta(days=rules.days)), rules.period * forgotten)
     campaigns = {name: spent(charges, campaign=name) for name in dict.fromkeys(each.campaign for each in charges)}
     facts = {
         "store": str(store_at(store)),

@@ -16,6 +16,7 @@ that, so this guards against accidents (docs/decisions/0025-a-store-put-back-fro
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from hmac import compare_digest
@@ -24,6 +25,7 @@ from hazemap.device.charge_sums import ChargeSums
 from hazemap.device.encrypted_store import EncryptedStore, Write
 from hazemap.device.recipe_charge import before, dated
 from hazemap.protocols.secure_aggregation.key_agreement import derived
+from hazemap.recipes.policy import ShippedPolicy
 
 TAG, NUMBER = 16, 8
 HEAD = TAG + NUMBER
@@ -62,6 +64,14 @@ class HeadSeal:
     def _padded(self, tag: bytes, text: bytes) -> bytes:
         pad = derived(self.key, self.server, b"head pad " + tag, NUMBER)
         return bytes(one ^ other for one, other in zip(text, pad, strict=True))
+
+
+def longest_period(policies: Iterable[ShippedPolicy], own: int = 0) -> int:
+    """The longest period, in days, for which any budget holds, the person's `own` among them."""
+    found = [own]
+    for policy in policies:
+        found += [policy.days, *(limit.days for limit in policy.limits)]
+    return max(found)
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
 """What is left of every budget, as a device sees it: tables 1a and 1b of McMillan et al. (2022), and its limits."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
 
+from hazemap.device.account_head import ForgottenCharges, longest_period
 from hazemap.device.encrypted_store import EncryptedStore
 from hazemap.device.privacy_account import PrivacyAccount
 from hazemap.device.recipe_account import rho_of, with_campaigns
@@ -45,8 +46,14 @@ class BudgetLine:
 def budget_lines(store: EncryptedStore, device: int, policy: ShippedPolicy, now: datetime) -> Iterator[BudgetLine]:
     """Every line of a device under the policy that it allows: analyses, fields, limits. O(days · lines).
 
-    `now` is the account's time (`account_clock`).
+    `now` is the account's time (`account_clock`). Nothing is left while charges were forgotten (`account_head`).
     """
+    gone = ForgottenCharges(store, device).within(longest_period([policy]), now)
+    for line in _lines(store, device, policy, now):
+        yield replace(line, used=max(line.used, line.allowed)) if gone else line
+
+
+def _lines(store: EncryptedStore, device: int, policy: ShippedPolicy, now: datetime) -> Iterator[BudgetLine]:
     windows = {policy.days, *(limit.days for limit in policy.limits)}
     charges = summed_recipe_charges(store, device, *(before(now, days) for days in windows))
     campaigns = PrivacyAccount(store, device)

@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import Generic, NamedTuple, TypeVar
 
 from hazemap.device.account_clock import AccountClock
-from hazemap.device.account_head import ForgottenCharges, HeadSeal
+from hazemap.device.account_head import ForgottenCharges, HeadSeal, longest_period
 from hazemap.device.activity_log import ActivityLog, LogEntry
 from hazemap.device.campaign_terms import CampaignTerms
 from hazemap.device.charge_sums import ChargeSums
@@ -257,11 +257,11 @@ class DeviceAccount:
             raise (PrivateRefusal if refused.private else Refused)(refused.reason)
 
     def _period(self, asked: MapRound | AskedReport) -> int:
-        """The longest, in days, of all for which a budget holds."""
+        """Days until no budget remembers what was charged today."""
         shipped = ShippedPolicies(self.store).current()
         policies = [asked.policy] if isinstance(asked, AskedReport) else []
         policies += [] if shipped is None else [shipped.policy]
-        return max([self.policy.days, *(each.days for policy in policies for each in (policy, *policy.limits))])
+        return longest_period(policies, self.policy.days)
 
 
 def check_time(until: float, now: datetime) -> None:
