@@ -128,7 +128,7 @@ def test_what_a_wheel_installs_draws_pages_and_serves_the_device_without_node(in
     said = ran([command, "browser-device", "-o", tmp_path / "device.html"], env=environment, cwd=tmp_path)
     digest = hashlib.sha256((tmp_path / "device.html").read_bytes()).hexdigest()
     assert digest in said
-    assert "Release maps in a browser" in ran([command, "studio", "--help"], env=environment, cwd=tmp_path)
+    assert "Publish maps in a browser" in ran([command, "studio", "--help"], env=environment, cwd=tmp_path)
     port = free_port()
     words = [command, "browser-device", "--port", str(port)]
     with subprocess.Popen(
