@@ -52,7 +52,9 @@ class MemoryDatabase:
         self.disk = self.connect()
 
     def connect(self):
-        return sqlite3.connect(self.name, uri=True, isolation_level=None, check_same_thread=False)
+        db = sqlite3.connect(self.name, uri=True, isolation_level=None, check_same_thread=False)
+        db.execute("PRAGMA read_uncommitted = 1")  # else who reads a shared cache locks its tables for who writes
+        return db
 
     own = connect
 
