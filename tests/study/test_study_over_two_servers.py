@@ -99,9 +99,10 @@ def test_sixty_devices_answer_a_recipe_over_two_servers_and_each_pays_once(tmp_p
     assert LEAST <= people <= PEOPLE and charges[1] == people and charges[0] == PEOPLE - people
     exact = CLEAR.unbiased(sums, people)
     found = dict(zip(frame["word"], frame["count"], strict=True)) | {"": frame.attrs["none"]["count"]}
-    assert np.abs(np.sort([*found.values()]) - np.sort(exact)).max() < 1, "the answer is that of the reports, once each"
+    beside = 7 * frame["standard_error"].max() + 1  # the servers' reports of nobody, and a rounding
+    assert np.abs(np.sort([*found.values()]) - np.sort(exact)).max() < beside, "the answer is that of the reports"
     [hello] = frame[frame["word"] == "hello"].to_dict(orient="records")
-    # Each of 60 bits is wrong with probability 1/32: 25 of them at once with one below 10^-15
+    # Each of at most 178 bits, nobody's too, is wrong with probability 1/32: 24 of them at once with one below 10^-7
     assert abs(hello["count"] - 40) < 25 and hello["low"] < hello["count"] < hello["high"]
     assert frame.equals(again) and left.reports == 2
     promise = " ".join(frame.attrs["promise"])

@@ -56,6 +56,7 @@ if (part === "killed") {
   await check(page, "ended after its look");
   for (const code of ["de", "fr", "es", "en"]) { // the ledger offers to go on, in each
     await page.goto(`${here}/#/ledger`);
+    await page.locator("section.card li .confirmed button").first().waitFor(); // it is drawn before it is drawn anew
     await speak(page, code);
     await page.locator("section.card li .confirmed button").first().waitFor();
     if (code !== "en") found.facts.english.push(...await inEnglish(page, `${code} after a look`));
