@@ -107,6 +107,7 @@ def test_a_writer_killed_at_any_instant_leaves_a_whole_file(tmp_path):
 def test_the_writer_of_the_test_above_would_be_caught_without_care(tmp_path):
     careless = WRITER.replace("with whole(sys.argv[1]) as part, part.open", "with Path(sys.argv[1]).open")
     path = tmp_path / "a.bin"
+    path.write_bytes(bytes(50_000))  # a writer killed before it has opened the file changes nothing
     for attempt in count():  # sooner or later
         with subprocess.Popen([sys.executable, "-c", careless, path], stdout=subprocess.PIPE) as process:
             assert process.stdout.readline() == b"ready\n"

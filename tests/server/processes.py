@@ -106,9 +106,10 @@ class Parent:
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._process.stdin
-        self._process.stdin.close()
-        self._process.wait(600)
+        with self._process:
+            assert self._process.stdin
+            self._process.stdin.close()
+            self._process.wait(600)
 
 
 @dataclass

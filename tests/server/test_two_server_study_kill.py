@@ -15,6 +15,7 @@ from hazemap.codec import dumps
 from hazemap.device import enrolment
 from hazemap.device.encrypted_store import EncryptedStore
 from hazemap.device.event_store import donated
+from hazemap.device.report_records import ReportRecords
 from hazemap.device.shipped_policies import ShippedPolicies
 from hazemap.recipes.policy import Carrier
 from hazemap.recipes.signed_policy import SignedPolicy
@@ -100,6 +101,11 @@ class TwoServerStudy(StudyScene):
         assert rows(database, "SELECT state, count(*) FROM announced_people GROUP BY state") == [
             ("sent", PEOPLE * rounds)
         ]
+
+    def nothing_is_kept(self, store: EncryptedStore, device: int, paid: int) -> None:
+        """One report was made for each round, and its bytes are deleted: it had arrived before the round was done."""
+        assert store.read("SELECT count(*) FROM reports WHERE device = ?", device) == [(paid,)]
+        assert ReportRecords(store, device).forsaken(datetime.max.replace(tzinfo=UTC)) == []
 
 
 def test_a_round_is_charged_once_and_is_the_sum_of_what_was_paid_whoever_is_killed(tmp_path):
