@@ -2,17 +2,22 @@
 
 from types import SimpleNamespace
 
-from hazemap.protocols.dap.report_credentials import HeldCredential, issued, report_key
-from hazemap.protocols.secure_aggregation.signing_identities import KEY, Identity
+from hazemap.protocols.dap.report_credentials import HeldCredential, issued, keys_statement, report_key
+from hazemap.protocols.secure_aggregation.signing_identities import KEY, SIGNATURE, Identity
 from hazemap.trust.two_server_tasks import task_id
 
 ISSUER = Identity.from_bytes(b"i" * 32)
 SECRET = b"a secret of a round of this test"
 
 
-async def given(session: bytes, keys: bytes) -> bytes:
-    """The credentials of one person, by the ids that a round's tasks have."""
-    round_ = SimpleNamespace(batch=session.hex())
+def signed_keys(device, issuer, session, keys):
+    """What a device sends that asks this issuer for a round's credentials."""
+    return keys + device.sign(keys_statement(issuer, session, keys))
+
+
+async def given(session: bytes, asked: bytes) -> bytes:
+    """The credentials of one person, by the ids that a round's tasks have; nobody looks whose signature it is."""
+    round_, keys = SimpleNamespace(batch=session.hex()), asked[:-SIGNATURE]
     return b"".join(
         issued(ISSUER, SECRET, task_id(round_, at // KEY), b"ann", keys[at : at + KEY])
         for at in range(0, len(keys), KEY)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.issuing import signed_keys
 
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.codec import digest, dumps
@@ -93,6 +94,7 @@ def reports() -> list[dict[str, Any]]:
                 "identity": identity.to_bytes().hex(),
                 "issuer": issuer.public.hex(),
                 "key": own.public.hex(),
+                "asked": signed_keys(identity, issuer.public, bytes.fromhex(carried.batch), own.public).hex(),
                 "credential": given.hex(),
                 "task": asked.id.hex(),
                 "configuration": asked.configuration.hex(),

@@ -1,12 +1,11 @@
 """Rounds that are announced: who is shown them, what is kept of what they say, and when a round is over."""
 
 import asyncio
-import threading
 from collections import Counter
 from types import SimpleNamespace
 
 import pytest
-from tests.issuing import ISSUER, SECRET
+from tests.issuing import ISSUER, SECRET, signed_keys
 
 from hazemap.errors import NotOpened, Refused
 from hazemap.protocols.secure_aggregation.signing_identities import Identity
@@ -28,7 +27,7 @@ async def opened(town, people, seconds=30.0, quiet=None, enough=3):
     devices = [town.coordinator.enrolled.device(each.identity.public) for each in people]
     if stored_announcement(town.store, "berlin", 1) is None:
         await town.store.write(*announcement.begun(devices))
-    issue = issuing(ISSUER, SECRET, [SimpleNamespace(id=bytes(32))])
+    issue = issuing(ISSUER, SECRET, BATCH, [SimpleNamespace(id=bytes(32))])
     turnout = town.coordinator.announcing.turnout(announcement, enough, seconds, quiet, issue=issue)
     task = asyncio.create_task(turnout)
     while BATCH not in town.coordinator.announcing.running:
@@ -88,41 +87,42 @@ def key(number):
     return Identity.from_bytes(bytes([number]) * 32).public
 
 
-async def credited(town, device, keys):
-    answer = await town.http.post(f"{PLACE}/credentials", headers=device.headers, content=keys)
+async def credited(town, device, keys, thief=None, batch=BATCH, issuer=ISSUER):
+    content = signed_keys((thief or device).identity, issuer.public, batch, keys)
+    answer = await town.http.post(f"{PLACE}/credentials", headers=device.headers, content=content)
     return answer.status_code, answer.content if answer.status_code == 200 else answer.json()["error"]
 
 
-def test_the_first_keys_of_a_device_are_bound_and_whoever_shows_its_ticket_gets_nothing_for_others(tmp_path):
+def test_whoever_shows_the_ticket_of_a_device_gets_no_credential_without_the_key_of_its_identity(tmp_path):
+    """Not even one who asks first; and a signature is for one device, issuer, round and list of keys."""
+
     async def story():
         devices = crowd(3)
+        own, other, absent = devices
         async with Town(tmp_path / "town", devices) as town:
-            round_ = await opened(town, devices)
-            code, why = await credited(town, devices[0], b"\x01" + bytes(31))
+            round_ = await opened(town, devices[:2])
+            code, why = await credited(town, own, b"\x01" + bytes(31))
             assert code == 422 and "anybody could sign with it" in why
+            assert (await credited(town, absent, key(1)))[0] == 409
+            wrong = {"thief": other}, {"batch": bytes(32)}, {"issuer": Identity.from_bytes(bytes(32))}
+            for each in wrong:
+                code, why = await credited(town, own, key(9), **each)
+                assert code == 422 and "not signed by the device" in why
+            signed = signed_keys(own.identity, ISSUER.public, BATCH, key(1))
+            for content in (key(9) + signed[32:], signed[:32], signed + b"0", key(1) + signed, b""):
+                reply = await town.http.post(f"{PLACE}/credentials", headers=own.headers, content=content)
+                assert reply.status_code == 422
             assert town.store.read("SELECT * FROM credited_people") == []
-            there, slow = town.coordinator.announcing.running[BATCH], threading.Event()
-            issue = there.issue
-            there.issue = lambda device, keys: (slow.wait(60) if keys == key(9) else None, issue(device, keys))[1]
-            late = asyncio.create_task(credited(town, devices[2], key(9)))
-            assert (await credited(town, devices[2], key(8)))[0] == 200
-            slow.set()
-            assert (await late)[0] == 422, "it was signed before the other keys were bound, and given out after"
-            several = await asyncio.gather(*(credited(town, devices[0], key(each % 3)) for each in range(9)))
-            given = Counter(several)
-            [bound] = {each % 3 for each in range(9) if several[each][0] == 200}
-            assert sorted(given.values()) == [3, 6]
-            assert town.store.read("SELECT count(*) FROM credited_people") == [(2,)]
-            for _ in range(2):  # the second time nothing is remembered but what is on the disk
-                for each in range(3):
-                    code, what = await credited(town, devices[0], key(each))
-                    assert (code, what) == several[each]
-                    assert (code == 200) is (each == bound) and (code == 200 or "for other keys" in what)
-                round_.cancel()
-                await asyncio.gather(round_, return_exceptions=True)
-                await town.restart()
-                round_ = await opened(town, devices)
-            assert (await credited(town, devices[1], key(7)))[0] == 200
+            given = Counter(await asyncio.gather(*(credited(town, own, key(each % 3)) for each in range(9))))
+            assert sorted(given.values()) == [3, 3, 3] and {code for code, _ in given} == {200}
+            assert len({what[:32] for _, what in given}) == 1, "one person has one serial, whatever the keys"
+            assert town.store.read("SELECT count(*) FROM credited_people") == [(1,)]
+            round_.cancel()
+            await asyncio.gather(round_, return_exceptions=True)
+            await town.restart()
+            round_ = await opened(town, devices[:2])
+            assert await credited(town, own, key(1)) in given
+            assert (await credited(town, other, key(7)))[0] == 200
             round_.cancel()
 
     asyncio.run(story())

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.issuing import signed_keys
 from tests.server.asking_studies import KEY, POLICY, StudyTown, recipe, study, typists
 
 from hazemap.codec import dumps, loads
@@ -90,10 +91,11 @@ class TwoServerTown(StudyTown):
         """Ask for the round's one credential: twice, as an answer may be lost."""
         [task] = round_tasks(self.announced(), issuer := self.coordinator.house.identity.public)
         key = report_key(device.identity.to_bytes(), task.id)
-        asked = [await self.http.post(f"{path}/credentials", headers=headers, content=key.public) for _ in range(2)]
+        content = signed_keys(device.identity, issuer, bytes.fromhex(path.split("/")[3]), key.public)
+        asked = [await self.http.post(f"{path}/credentials", headers=headers, content=content) for _ in range(2)]
         assert [each.status_code for each in asked] == [200, 200] and asked[0].content == asked[1].content
         HeldCredential.received(asked[0].content, key, issuer, task.id)
-        for wrong in (b"", key.public + b"0", 2 * key.public):
+        for wrong in (b"", key.public, content + b"0", key.public + content, content[:-1] + bytes([content[-1] ^ 1])):
             assert (await self.http.post(f"{path}/credentials", headers=headers, content=wrong)).status_code == 422
 
     def announced(self):

@@ -1,17 +1,19 @@
 """A device's credentials for a round over two servers: each counts its report once, and knows nobody by it.
 
 The device asks the coordinator that it enrolled with, which gives each of a round's people one for each task. Its key
-of a task follows from its own secret, so it asks for the same again, however often, and keeps nothing of it.
+of a task follows from its own secret, so it asks for the same again, however often, and keeps nothing of it. It signs
+what it asks for, as whoever took its ticket cannot.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
 
 from hazemap.errors import CodecError, Refused
-from hazemap.protocols.dap.report_credentials import ISSUED, HeldCredential, report_key
+from hazemap.protocols.dap.report_credentials import ISSUED, HeldCredential, keys_statement, report_key
 from hazemap.protocols.dap.task import Task
+from hazemap.protocols.secure_aggregation.signing_identities import Identity
 
 AskCredentials = Callable[[bytes, bytes], Awaitable[bytes]]
-"""What a coordinator answers to a device that asks for credentials of a session, with these keys."""
+"""What a coordinator answers to a device that asks for credentials of a session, with these keys and its signature."""
 
 
 async def nobody_to_ask(_: bytes, keys: bytes) -> bytes:  # noqa: ARG001 - see `AskCredentials`
@@ -20,7 +22,7 @@ async def nobody_to_ask(_: bytes, keys: bytes) -> bytes:  # noqa: ARG001 - see `
 
 
 class ReportCredentials:
-    """Those of one round. `secret` is the device's own, `issuer` the identity that it pinned when it enrolled."""
+    """Those of one round. `secret` is the device's identity, `issuer` the one that it pinned when it enrolled."""
 
     def __init__(self, session: bytes, secret: bytes, issuer: bytes, ask: AskCredentials) -> None:
         self.issuer = issuer
@@ -30,7 +32,9 @@ class ReportCredentials:
     async def fetch(self, tasks: Sequence[Task]) -> None:
         """Ask for those of these tasks. `Unreachable`: later. `Refused`: never."""
         keys = [report_key(self._secret, task.id) for task in tasks]
-        given = await self._ask(self._session, b"".join(key.public for key in keys))
+        asked = b"".join(key.public for key in keys)
+        signature = Identity.from_bytes(self._secret).sign(keys_statement(self.issuer, self._session, asked))
+        given = await self._ask(self._session, asked + signature)
         if len(given) != ISSUED * len(tasks):
             raise Refused("the server did not give this device a credential for each task of the round")
         try:

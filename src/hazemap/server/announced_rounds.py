@@ -6,12 +6,10 @@ often the server is started: a device that has reported sends the same bytes aga
 """
 
 import asyncio
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from hashlib import sha256
 from typing import Final
 
 from hazemap.errors import NotOpened, Refused
@@ -22,7 +20,6 @@ from hazemap.server.shard import Late, SeatTask
 from hazemap.service.store import Contradiction, Write
 from hazemap.trust.carried_tasks import ANNOUNCED
 
-log = logging.getLogger("hazemap.server")
 
 _OVER: Final = "this round is over, or does not ask this device: ask for work again"
 ASKED: Final = "asked"
@@ -35,11 +32,10 @@ _FOUND = "SELECT batch, task, secret FROM announcements WHERE campaign = ? AND r
 _PEOPLE = "SELECT device, state, reason FROM announced_people WHERE batch = ? ORDER BY device"
 _REPLY = "UPDATE announced_people SET state = ?, reason = ? WHERE batch = ? AND device = ? AND state = 'asked'"
 _CREDITED = (
-    "INSERT INTO credited_people (batch, device, keys) SELECT batch, device, ? FROM announced_people "
+    "INSERT INTO credited_people (batch, device) SELECT batch, device FROM announced_people "
     "WHERE batch = ? AND device = ? AND state <> 'declined' "
-    "ON CONFLICT (batch, device) DO UPDATE SET keys = excluded.keys WHERE credited_people.keys = excluded.keys"
+    "ON CONFLICT (batch, device) DO UPDATE SET device = excluded.device"
 )
-_KEYS = "SELECT keys FROM credited_people WHERE batch = ? AND device = ?"
 _ALL_CREDITED = "SELECT count(*) FROM credited_people WHERE batch = ?"
 _NOBODY = "DELETE FROM announced_people WHERE batch = ?"
 _NEVER = "DELETE FROM announcements WHERE batch = ?"
@@ -130,7 +126,7 @@ def no_credentials(_: Device, keys: bytes) -> bytes:  # noqa: ARG001 - see `Issu
 
 
 Issue = Callable[[Device, bytes], bytes]
-"""A device's credentials for a round, bound to keys of its own: the same each time. `InputError` for other keys."""
+"""A device's credentials for a round, for keys that it has signed: the same each time. `Refused` for others."""
 
 
 class OpenRound:
@@ -146,9 +142,8 @@ class OpenRound:
     ) -> None:
         self.announcement, self.states, self.until, self.own, self.issue = announcement, states, until, own, issue
         self.changed = asyncio.Event()
-        self.credited = dict[str, bytes]()
-        """devices of which it is on the disk that they were given credentials, with the digest of their keys"""
-        self._doubted = set[str]()
+        self.credited = set[str]()
+        """devices of which it is on the disk that they were given credentials"""
 
     @property
     def turnout(self) -> Turnout:
@@ -156,18 +151,6 @@ class OpenRound:
         states = Counter(state for state, _ in self.states.values())
         declined = Counter(reason for state, reason in self.states.values() if state == DECLINED)
         return Turnout(states[SENT], declined, states[ASKED])
-
-    def check_bound(self, device: Device, keys: bytes) -> None:
-        """`Refused` where a device's credentials are for other keys than those with this digest."""
-        if self.credited.get(device.name, keys) == keys:
-            return
-        if device.name not in self._doubted:
-            self._doubted.add(device.name)
-            log.warning("%s asks for credentials with other keys than before: who else has its ticket?", device.name)
-        raise Refused(
-            "credentials of this round were given out for other keys of this device, which asks with the same ones "
-            "each time: somebody else may have its ticket, so revoke it, and enrol anew"
-        )
 
     def waits_for(self, device: Device) -> bool:
         """Whether this device has not said anything yet."""
@@ -229,30 +212,20 @@ class Announcing:
         """A device's credentials for a round; that it has them is on the disk before they leave. `Late` if unasked.
 
         Who asks again gets the same. Who has said that the report has arrived may ask again, too: the answer is lost.
-        The first keys are bound: `Refused` for others, so that whoever stole a ticket spends nothing that was given
-        out. `Late` for a device that has declined. The database decides both, whoever asks at the same time.
+        `Refused` for keys that the device has not signed, `Late` where it has declined: the database decides that,
+        whatever the device says at the same time.
         """
         there = device.announced.get(batch)
         if there is None or there.states[device.name][0] == DECLINED:
             raise Late(_OVER)
-        wanted = sha256(keys).digest()
-        there.check_bound(device, wanted)
         made = await asyncio.to_thread(there.issue, device, keys)
         if device.name not in there.credited:
-            there.credited[device.name] = await self._bound(device, batch, wanted)
-        there.check_bound(device, wanted)
-        return made
-
-    async def _bound(self, device: Device, batch: bytes, wanted: bytes) -> bytes:
-        """The digest of the keys that a device's credentials are for: of these where there were none."""
-        try:
-            await self._store.write(Write(_CREDITED, (wanted, batch, device.name), rows=1))
-        except Contradiction:  # it has declined, or there are others
-            found = await asyncio.to_thread(self._store.read, _KEYS, batch, device.name)
-            if not found or bytes(found[0][0]) == wanted:
+            try:
+                await self._store.write(Write(_CREDITED, (batch, device.name), rows=1))
+            except Contradiction:
                 raise Late(_OVER) from None
-            return bytes(found[0][0])
-        return wanted
+            there.credited.add(device.name)
+        return made
 
     async def answered(self, device: Device, batch: bytes, declined: str | None, *also: Write) -> None:
         """A device says that it has reported, or why it declines: on the disk when this returns. `Late` if unasked.

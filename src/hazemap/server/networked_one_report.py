@@ -53,7 +53,7 @@ class NetworkedOneReport(CarriedCampaign):
         if not self.rounds:
             async with httpx.AsyncClient(verify=self.house.peers.trusting(), timeout=60) as http:
                 await provision(http, self.house.peers, [files])
-            await self.reported(announcement, issue=issuing(issuer, announcement.secret, [task]))
+            await self.reported(announcement, issue=issuing(issuer, announcement.secret, announcement.batch, [task]))
         answer = await stoppable(lambda pause: self._asked(carried, files["collector"], question, price, pause))
         await asyncio.to_thread(check_counted, self.store, announcement, answer.people or 0)
         name, round_ = self.campaign.name, self.rounds + 1

@@ -87,7 +87,7 @@ async def summed(rounds: CarriedRounds, task: Task) -> Answer:
     files = [files_of(each, announcement.secret) for each in tasks]
     async with httpx.AsyncClient(verify=peers.trusting(), timeout=60) as http:
         await provision(http, peers, files)
-    await rounds.reported(announcement, issue=issuing(issuer, announcement.secret, tasks))
+    await rounds.reported(announcement, issue=issuing(issuer, announcement.secret, announcement.batch, tasks))
     collectors = [each["collector"] for each in files]
 
     def collect(pause: Callable[[float], None]) -> list[AggregateResult]:

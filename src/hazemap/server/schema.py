@@ -94,7 +94,6 @@ SINCE_5 = (
     """CREATE TABLE credited_people (
         batch BLOB NOT NULL REFERENCES announcements (batch),
         device TEXT NOT NULL,
-        keys BLOB NOT NULL,
         PRIMARY KEY (batch, device)
     )""",
 )
@@ -182,8 +181,7 @@ TABLES = (
 * `study_rounds`: each round of a study, its recipe, its price and what became of it.
 * `announcements`, `announced_people`: each round whose reports go to other servers, as devices are shown it, and what
   they said: `asked`, `sent` or `declined`. `secret` is what the coordinator opens the sums with; it is deleted then.
-* `credited_people`: which of them were given credentials for their reports, with the SHA-256 of the keys that these
-  are for: nobody gets any for others.
+* `credited_people`: which of them were given credentials for their reports.
 """
 
 

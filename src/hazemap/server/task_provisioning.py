@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from hazemap.aggregator.task_file import TaskFile, new_task_files
 from hazemap.errors import InputError, Refused, Unreachable
-from hazemap.protocols.dap.report_credentials import issued
+from hazemap.protocols.dap.report_credentials import issued, keys_statement
 from hazemap.protocols.dap.resource_paths import PROVISIONING
 from hazemap.protocols.dap.task import Task as DapTask
-from hazemap.protocols.secure_aggregation.signing_identities import KEY, Identity
+from hazemap.protocols.secure_aggregation.signing_identities import KEY, SIGNATURE, Identity, verified
 from hazemap.server.announced_rounds import Issue
 from hazemap.server.device_enrolment import Device
 from hazemap.service.bounded_answer import asked_async
@@ -28,15 +28,21 @@ SECRET: Final = 32
 TRIES: Final = 8
 
 
-def issuing(identity: Identity, secret: bytes, tasks: Sequence[DapTask]) -> Issue:
+def issuing(identity: Identity, secret: bytes, batch: bytes, tasks: Sequence[DapTask]) -> Issue:
     """Gives a device its credential for each of a round's tasks, in their order: from the round's secret, so the same.
 
-    The body of a device's request is a key for each task, one after another.
+    The body of a device's request is a key for each task, one after another, and its identity's signature of them: a
+    ticket that was stolen is not enough.
     """
 
-    def issue(device: Device, keys: bytes) -> bytes:
-        if len(keys) != KEY * len(tasks):
-            raise InputError(f"this round has {len(tasks):,} tasks: ask with a key of {KEY} bytes for each of them")
+    def issue(device: Device, asked: bytes) -> bytes:
+        keys, signature = asked[: KEY * len(tasks)], asked[KEY * len(tasks) :]
+        if len(signature) != SIGNATURE:
+            raise InputError(
+                f"this round has {len(tasks):,} tasks: ask with a key of {KEY} bytes for each of them, and a signature"
+            )
+        if not verified(device.identity, signature, keys_statement(identity.public, batch, keys)):
+            raise Refused("these keys are not signed by the device that has this ticket")
         each = (keys[KEY * at : KEY * (at + 1)] for at in range(len(tasks)))
         return b"".join(
             issued(identity, secret, task.id, device.identity, key) for task, key in zip(tasks, each, strict=True)

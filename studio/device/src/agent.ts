@@ -135,7 +135,7 @@ export class Agent {
     const path = `/v1/tasks/${work.session}`;
     const due = await this.device.report(work, now, {
       keys: async ({ carrier }) => [await key(carrier.leader), await key(carrier.helper)],
-      credential: (own) => this.credential(path, own),
+      credential: (asked) => this.credential(path, asked),
     });
     let refusal = typeof due === "string" ? due : null;
     if (typeof due !== "string") {
@@ -159,9 +159,9 @@ export class Agent {
     return this.after(refusal === null, fresh);
   }
 
-  /** The server's credential for a report to others, bound to this key. */
-  private async credential(path: string, key: Bytes): Promise<Bytes> {
-    const { status, wait, content } = await this.http.send("POST", `${path}/credentials`, this.store.record.ticket, key, "application/octet-stream");
+  /** The server's credential for a report to others, for a key that the device has signed. */
+  private async credential(path: string, asked: Bytes): Promise<Bytes> {
+    const { status, wait, content } = await this.http.send("POST", `${path}/credentials`, this.store.record.ticket, asked, "application/octet-stream");
     if (status === 200) return content;
     const why = `the server gave no credential for this report, but HTTP ${status}`;
     throw status === 401 || status === 409 ? new Unreachable(why, wait) : new Refused(why);

@@ -18,6 +18,11 @@ export async function reportKey(secret: Bytes, task: Bytes): Promise<Identity> {
   return Identity.of(new Uint8Array(await crypto.subtle.sign("HMAC", hmac, join(ascii("hazemap 1 report key"), task))));
 }
 
+/** What a device sends that asks an issuer for a round's credential: the key that it is for, signed by the device's identity. */
+export async function askedKey(identity: Identity, issuer: Bytes, session: Bytes, key: Bytes): Promise<Bytes> {
+  return join(key, await identity.sign(join(ascii("hazemap 1 credential keys"), issuer, session, key)));
+}
+
 /** What an issuer signs: that a serial is spent by this key, in this task. */
 export const credentialStatement = (task: Bytes, serial: Bytes, key: Bytes): Bytes =>
   join(ascii("hazemap 1 report credential"), task, serial, key);

@@ -7,10 +7,11 @@ import { checkedContribution } from "./checked_contribution.js";
 import { type DapTask, makeReport, REPORT_RANDOM, timeOf } from "./dap_messages.js";
 import type { Coins } from "./coins.js";
 import type { DeviceStore } from "./device_store.js";
+import { Identity } from "./ed25519.js";
 import { Refused } from "./errors.js";
 import type { HpkeConfig } from "./hpke.js";
 import { checkCarried, type Policy } from "./policy.js";
-import { type Credential, readCredential, reportKey } from "./report_credential.js";
+import { askedKey, type Credential, readCredential, reportKey } from "./report_credential.js";
 import type { RecipeSide } from "./recipes/recipe_side.js";
 import type { ServerTask } from "./server_task.js";
 import { checkSpending } from "./spending.js";
@@ -22,8 +23,8 @@ const LONGEST = 14 * DAY;
 export interface ReportParts {
   /** The public keys of both servers, fetched anew or remembered. */
   readonly keys: (round: CarriedRound) => Promise<readonly [HpkeConfig, HpkeConfig]>;
-  /** The coordinator's credential for the report, bound to this key of the device's. */
-  readonly credential: (key: Bytes) => Promise<Bytes>;
+  /** The coordinator's credential for the report, for the key of the device's that it is asked with. */
+  readonly credential: (asked: Bytes) => Promise<Bytes>;
 }
 
 /** A report that is to be sent, where its task's reports go; no bytes where the servers have it. */
@@ -65,8 +66,10 @@ export class RoundReports {
     await this.recipes.checkCampaign(round.task, this.clock.now(now));
     timeOf(task, now / 1_000);
     const keys = await parts.keys(round);
-    const key = await reportKey(unhex(this.store.record.identity), task.id);
-    const credential = await readCredential(await parts.credential(key.public), key, issuer, task.id);
+    const secret = unhex(this.store.record.identity);
+    const key = await reportKey(secret, task.id);
+    const asked = await askedKey(await Identity.of(secret), issuer, unhex(round.batch), key.public);
+    const credential = await readCredential(await parts.credential(asked), key, issuer, task.id);
     const report = await this.report(round, task, keys, credential, now);
     if (terms) this.store.record.campaigns.push(terms);
     this.keep(work, round, report, now);

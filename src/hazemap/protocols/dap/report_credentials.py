@@ -50,6 +50,7 @@ _SIGNED = b"hazemap 1 credited report"
 _SERIAL = b"hazemap 1 report serial"
 _KEY = b"hazemap 1 report key"
 _SHARE = b"hazemap 1 input share"
+_ASKED = b"hazemap 1 credential keys"
 
 
 @dataclass(frozen=True)
@@ -165,6 +166,11 @@ def issued(issuer: Identity, secret: bytes, task_id: bytes, person: bytes, key: 
 def report_key(secret: bytes, task_id: bytes) -> Identity:
     """A device's key of one task: from its own secret, so that nothing of it is kept, and keys of two tasks differ."""
     return Identity.from_bytes(digest(secret, _KEY + task_id, "sha256"))
+
+
+def keys_statement(issuer: bytes, session: bytes, keys: bytes) -> bytes:
+    """What a device signs with the key of its identity to ask this issuer for a round's credentials, for these keys."""
+    return _ASKED + issuer + session + keys
 
 
 def credited(report_id: bytes, time: int, public_share: bytes) -> bytes:

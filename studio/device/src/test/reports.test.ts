@@ -15,7 +15,7 @@ import { DEFAULT_POLICY, type Policy, readPolicy } from "../policy.js";
 import { Prio3Multihot } from "../prio3_multihot.js";
 import { Identity } from "../ed25519.js";
 import { fetchedKey, uploaded } from "../report_upload.js";
-import { credentialStatement, readCredential, reportKey } from "../report_credential.js";
+import { askedKey, credentialStatement, readCredential, reportKey } from "../report_credential.js";
 import type { DueReport, ReportParts } from "../round_reports.js";
 import type { ServerTask } from "../server_task.js";
 import { TurboShake128 } from "../turboshake128.js";
@@ -51,9 +51,9 @@ const keysOf = (at: number): readonly [HpkeConfig, HpkeConfig] => reports[at].ke
 /** The servers' keys, and a credential of the issuer that devices here have pinned, or of another. */
 const known = (at: number, issuer = ISSUER): ReportParts => ({
   keys: async () => keysOf(at),
-  credential: async (key) => {
+  credential: async (asked) => {
     const serial = new Uint8Array(32).fill(at);
-    return join(serial, await issuer.sign(credentialStatement(unhex(reports[at].task), serial, key)));
+    return join(serial, await issuer.sign(credentialStatement(unhex(reports[at].task), serial, asked.slice(0, 32))));
   },
 });
 const nothing = (): Promise<never> => Promise.reject(new Error("nothing was to be asked for"));
@@ -100,6 +100,8 @@ test("announcements become the tasks and the reports of the vectors, byte by byt
     assert.equal(bits.map(Number).join(""), each.bits);
     const own = await reportKey(unhex(each.identity), task.id);
     assert.equal(hex(own.public), each.key);
+    const identity = await Identity.of(unhex(each.identity));
+    assert.equal(hex(await askedKey(identity, unhex(each.issuer), unhex(round.batch), own.public)), each.asked);
     const credential = await readCredential(unhex(each.credential), own, unhex(each.issuer), task.id);
     assert.equal(hex(await makeReport(task, keysOf(at), credential, bits, each.seconds, unhex(each.random))), each.report);
     const late = each.seconds + 14 * 86_400;
