@@ -39,6 +39,35 @@ def test_a_head_is_on_the_disk_with_the_answer_and_comes_back_after_a_restart(tm
     asyncio.run(story())
 
 
+def test_a_head_that_comes_with_what_was_said_before_is_on_the_disk_too(tmp_path):
+    """The device has paid meanwhile for what this server has not heard of, and so has deposited nothing for."""
+
+    async def story():
+        async with Town(tmp_path / "town", crowd(12)) as town:
+            await seated(town)
+            first, second = town.devices[:2]
+            sent, post = [], town.http.post
+
+            async def keeping(path, **options):
+                sent.append((path, options))
+                return await post(path, **options)
+
+            town.http.post = keeping
+            assert await first.step(town.http)
+            [(path, options)] = sent
+            assert (await post(f"{path}?head={HEADS[0]}", **options)).status_code == 204
+            await next_work(town, first)
+            assert (await post(f"{path}?head={HEADS[1]}", **options)).status_code == 204, "of the stage before"
+            await opened(town, [second])
+            for head in HEADS:
+                assert await said(town, second, head=head) == 204
+            await town.restart()
+            kept = [town.coordinator.enrolled.device(each.identity.public).head.hex() for each in (first, second)]
+            assert kept == [HEADS[1]] * 2
+
+    asyncio.run(story())
+
+
 def test_what_is_written_in_another_way_is_no_head_and_nothing_else_follows():
     queries = ("", "head=", "head=zz", f"head={'ab' * 25}", f"head={HEADS[0]}&x=1", "%00", f"head={'AB' * 24}")
     assert {deposited({"query_string": query.encode()}) for query in queries} == {b""}

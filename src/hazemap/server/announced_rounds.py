@@ -20,7 +20,6 @@ from hazemap.server.shard import Late, SeatTask
 from hazemap.service.store import Contradiction, Write
 from hazemap.trust.carried_tasks import ANNOUNCED
 
-
 _OVER: Final = "this round is over, or does not ask this device: ask for work again"
 ASKED: Final = "asked"
 SENT: Final = "sent"
@@ -230,12 +229,14 @@ class Announcing:
     async def answered(self, device: Device, batch: bytes, declined: str | None, *also: Write) -> None:
         """A device says that it has reported, or why it declines: on the disk when this returns. `Late` if unasked.
 
-        What is written `also` is in its transaction.
+        What is written `also` is in its transaction, or alone where the device had answered before.
         """
         there = device.announced.get(batch)
         if there is None:
             raise Late(_OVER)
         if not there.waits_for(device):
+            if also:
+                await self._store.write(*also)
             return
         state = (SENT, "") if declined is None else (DECLINED, declined)
         await self._store.write(Write(_REPLY, (*state, batch, device.name)), *also)

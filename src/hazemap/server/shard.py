@@ -103,21 +103,23 @@ class Shard:
     async def answer(self, position: int, message: bytes, *also: Write) -> None:
         """A device's reply: stored, and taken by the protocol, when this returns. The same reply again is no fault.
 
-        What is written `also` is in its transaction.
+        What is written `also` is in its transaction, or alone where the reply was here before.
         `Late` where it is not asked for; `Refused` or `CodecError` where it breaks the protocol, as by a second answer.
         """
         digest = sha256(message).digest()
         stored = self._replies.get(position)
         if stored and stored[0] == digest:
-            return await asyncio.shield(stored[1])
-        if self._before.get(position) == digest:
-            return None
-        early = len(message) < 2 or message[1] < _REPLIES[self.sum.stage]
-        if early or (self._asked(position) is None and not stored):
-            raise Late("this was not asked for, or it came too late: ask for work again")
-        if stored:
-            raise Refused("this stage was answered in other words: a device that was put back leaves the session")
-        return await self._happens(SumEvent(position, message), digest, *also)
+            await asyncio.shield(stored[1])
+        elif self._before.get(position) != digest:
+            early = len(message) < 2 or message[1] < _REPLIES[self.sum.stage]
+            if early or (self._asked(position) is None and not stored):
+                raise Late("this was not asked for, or it came too late: ask for work again")
+            if stored:
+                raise Refused("this stage was answered in other words: a device that was put back leaves the session")
+            return await self._happens(SumEvent(position, message), digest, *also)
+        if also:
+            await self._store.write(*also)
+        return None
 
     async def decline(self, position: int, reason: str) -> None:
         """A device will not answer: it counts as dropped, and nobody waits for it."""
