@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from hazemap import codec
 from hazemap.algorithms import (
     GOALS,
-    HB,
     HTF,
     METHODS,
     OF_RECIPES,
@@ -21,27 +20,23 @@ from hazemap.algorithms import (
     AdaptiveGrid,
     AdaptiveHierarchicalHistogram,
     AdaptiveSlots,
-    BestLevel,
     CellStatistics,
-    CountMin,
     FittedLevel,
     Flat,
-    Geometric,
-    Hierarchical,
     HTFPlus,
-    KDTree,
     LocateBox,
     PartitionSelection,
     PrivateBoundingBox,
     PrivateBoxStatistics,
     PrivateValueBounds,
-    Privlet,
     PrivTree,
     ProportionInSlots,
     PublicLocationStatistics,
     TwoStageStatistics,
     UniformGrid,
 )
+from hazemap.algorithms.comparators import CLASSES, comparator_type
+from hazemap.algorithms.plug_ins import plug_in_type
 from hazemap.algorithms.proportion import Narrow
 from hazemap.cellmap import Reading
 from hazemap.cells import NOWHERE, Leaves
@@ -59,6 +54,7 @@ from hazemap.encoders import (
     Values,
 )
 from hazemap.errors import CodecError
+from hazemap.lab.methods import HB, BestLevel, CountMin, Geometric, Hierarchical, KDTree, Privlet
 from hazemap.noisy_queries import Answer, Choice, Growth, Query
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
@@ -266,14 +262,15 @@ def test_a_thing_is_written_as_its_golden_file_says(name):
 
 @pytest.mark.parametrize("name", THINGS)
 def test_a_thing_survives_the_wire(name):
-    back = codec.loads(codec.dumps(THINGS[name]), (*METHODS, *GOALS, *OF_VALUES, *KNOWN))
+    back = codec.loads(codec.dumps(THINGS[name]), (*METHODS, *GOALS, *OF_VALUES, *KNOWN), plug_ins=plug_in_type)
     assert back == THINGS[name]
     assert codec.digest(back) == codec.digest(THINGS[name])
 
 
 def test_no_two_types_have_one_name_in_texts():
     """What a reader may know together: methods old and new, tasks, campaigns and recipes."""
-    every = dict.fromkeys((*CLOSED_LIST, *METHODS, *OF_VALUES, *OF_RECIPES, *KNOWN))
+    comparators = filter(None, map(comparator_type, CLASSES))
+    every = dict.fromkeys((*CLOSED_LIST, *METHODS, *comparators, *OF_VALUES, *OF_RECIPES, *KNOWN))
     names = [written_name(each) for each in every]
     assert len(names) == len(set(names)), {name for name in names if names.count(name) > 1}
 

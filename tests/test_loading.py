@@ -20,7 +20,7 @@ from hazemap.spatial import pixel_kernels
 
 SOURCE = Path(compiled.__file__).parent
 
-UNUSED = {"protocols", "server", "device", "draw", "compare", "audit", "planning", "cli"}
+UNUSED = {"protocols", "server", "device", "draw", "compare", "lab", "audit", "planning", "cli"}
 A_RELEASE = """
 import sys
 import hazemap

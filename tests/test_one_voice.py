@@ -12,11 +12,12 @@ import hazemap
 from hazemap.algorithm_disclosure import Disclosure, Learned
 from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import METHODS as CLASSES
-from hazemap.algorithms import OF_VALUES, Adaptive, AdaptiveGrid, KDTree, LocateBox, PrivateBoundingBox
+from hazemap.algorithms import OF_VALUES, Adaptive, AdaptiveGrid, LocateBox, PrivateBoundingBox
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.encoders import Counts, EvenSplitScores, MedianSplitScores, SplitCosts
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import HazemapWarning, InputError
+from hazemap.lab.methods import KDTree
 from hazemap.noisy_queries import Growth, Query
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger

@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from hazemap.algorithm_session import Unrecorded, run
-from hazemap.algorithms import AdaptiveGrid, KDTree, PrivTree
+from hazemap.algorithms import AdaptiveGrid, PrivTree
 from hazemap.cellmap import Reading
+from hazemap.lab.methods import KDTree
 from hazemap.privacy.budget import PureDP
 from hazemap.tables.contribution_bounding import RowIsPerson
 from hazemap.trust.curator import Curator

@@ -18,22 +18,13 @@ from typing import Any
 import numpy as np
 
 from hazemap.algorithm_session import Transcript, Unrecorded, run
-from hazemap.algorithms import (
-    Adaptive,
-    AdaptiveGrid,
-    AdaptiveHierarchicalHistogram,
-    CountMin,
-    Flat,
-    Geometric,
-    Hierarchical,
-    Proportion,
-    UniformGrid,
-)
+from hazemap.algorithms import Adaptive, AdaptiveGrid, AdaptiveHierarchicalHistogram, Flat, Proportion, UniformGrid
 from hazemap.algorithms.proportion import Narrow, Significant
 from hazemap.algorithms.single_level import evidence
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves
 from hazemap.estimate import measurements
+from hazemap.lab.methods import CountMin, Geometric, Hierarchical
 from hazemap.noisy_queries import Answer, Query, Trust
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise

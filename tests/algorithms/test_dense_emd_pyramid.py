@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from hazemap.algorithm_session import Unrecorded, run
-from hazemap.algorithms import DensePyramid, LaplaceClip
+from hazemap.algorithms import DensePyramid
 from hazemap.compare.density_metrics import density
 from hazemap.compare.earth_movers_distance import emd
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
+from hazemap.lab.methods import LaplaceClip
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.spatial.bounding_box import Box

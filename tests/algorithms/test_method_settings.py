@@ -6,14 +6,16 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from tests.every_method import EVERY
 
 from hazemap import ZCDP, Box, MemoryTable, PureDP, Unrecorded, run
 from hazemap.algorithm_disclosure import Learned
 from hazemap.algorithms import METHODS
-from hazemap.algorithms.built_in_methods import ALIASES, BUILT_IN, canonical
+from hazemap.algorithms.built_in_methods import ALIASES, canonical
 from hazemap.algorithms.method_descriptions import described
 from hazemap.algorithms.method_settings import Setting, split
 from hazemap.algorithms.named_methods import CellKind
+from hazemap.algorithms.plug_ins import plug_in_type
 from hazemap.algorithms.published.htf import HTF
 from hazemap.codec import dumps, loads
 from hazemap.errors import InputError
@@ -27,7 +29,7 @@ from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.curator import Curator
 
 BOX, ROW, ONE = Box(13.2, 52.4, 13.6, 52.6), AtMostRows(1), PureDP(1)
-SETTINGS = [(name, each) for name, method in BUILT_IN.items() for each in method.settings]
+SETTINGS = [(name, each) for name, method in EVERY.items() for each in method.settings]
 
 
 def made(text, box=BOX, budget=ONE):
@@ -93,7 +95,7 @@ def test_what_is_not_allowed_is_refused_in_words(text, words):
 
 @pytest.mark.parametrize(("name", "setting"), SETTINGS, ids=[f"{name}-{each.name}" for name, each in SETTINGS])
 def test_every_parameter_names_a_field_and_its_default_and_bounds_are_within_it(name, setting):
-    method = BUILT_IN[name]
+    method = EVERY[name]
     if not (method.priced and setting.name in ("number", "lines")):
         assert setting.field in {each.name for each in fields(method.types[0])}
     default = next(each.default for each in described(method).parameters if each.name == setting.name)
@@ -108,16 +110,16 @@ def test_every_parameter_names_a_field_and_its_default_and_bounds_are_within_it(
         assert usual == told
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("name", EVERY)
 def test_every_method_is_described_with_its_paper(name):
-    method = described(BUILT_IN[name])
+    method = described(EVERY[name])
     assert method.what and method.paper and method.class_
-    if CellKind.SQUARES in BUILT_IN[name].cells and not BUILT_IN[name].levelled:
+    if CellKind.SQUARES in EVERY[name].cells and not EVERY[name].levelled:
         made(method.example)
 
 
 def test_the_default_method_has_one_name_and_the_other_is_written_nowhere():
-    assert ALIASES == {"adaptive": "auto"} and not ALIASES.keys() & BUILT_IN.keys()
+    assert ALIASES == {"adaptive": "auto"} and not ALIASES.keys() & EVERY.keys()
     spec = ReleaseSpec.of("t.csv", epsilon=1, box=BOX, method="adaptive:first=64")
     assert spec.method == "auto:first=64" == canonical("adaptive:first=64")
     assert 'method = "auto:first=64"' in spec.to_toml() and ReleaseSpec.from_toml(spec.to_toml()) == spec
@@ -161,7 +163,7 @@ def test_optional_parameters_are_left_out_of_texts_where_they_are_none():
     for text in ("htf", "pyramid", "pyramid-published"):
         assert '"height"' not in dumps(made(text)) and '"gamma"' not in dumps(made(text))
     for text in ("htf:height=9", "pyramid:gamma=0.7", "pyramid-published:gamma=0.8"):
-        assert loads(dumps(made(text)), METHODS) == made(text)
+        assert loads(dumps(made(text)), METHODS, plug_ins=plug_in_type) == made(text)
 
 
 def test_a_pyramid_spends_what_there_is_with_any_gamma():

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.every_method import EVERY
 
 from hazemap.algorithms import NamedMethod
-from hazemap.algorithms.built_in_methods import BUILT_IN
 from hazemap.algorithms.named_methods import LEVEL
 from hazemap.algorithms.single_level import Flat
 from hazemap.errors import InputError
@@ -267,4 +267,4 @@ def test_a_registration_is_complete_or_refused():
         with pytest.raises(InputError):
             NamedMethod(**{"name": "zoom", "build": Flat, **wrong})
     assert NamedMethod("zoom", Flat, parameter=LEVEL).argument("zoom:12") == "12"
-    assert {name: each.name for name, each in BUILT_IN.items()} == {name: name for name in BUILT_IN}
+    assert {name: each.name for name, each in EVERY.items()} == {name: name for name in EVERY}

@@ -4,18 +4,19 @@ import os
 import subprocess
 import sys
 
-from hazemap.algorithms.built_in_methods import BUILT_IN
+from tests.every_method import EVERY
+
 from hazemap.cli.completion import method_texts
 
 
 def test_it_lists_and_describes_methods(hazemap):
     listed = hazemap("methods")
-    assert listed.code == 0 and all(name in listed.out for name in BUILT_IN)
+    assert listed.code == 0 and all(name in listed.out for name in EVERY)
     one = hazemap("methods", "htf-published")
     assert "Shaham" in one.out and "threshold" in one.out and "T=3" in one.out
     facts = hazemap("methods", "adaptive", "--json").json
     assert facts["name"] == "auto" and facts["aliases"] == ["adaptive"] and facts["sums_only"]
-    assert {each["name"] for each in hazemap("methods", "--json").json["methods"]} == set(BUILT_IN)
+    assert {each["name"] for each in hazemap("methods", "--json").json["methods"]} == set(EVERY)
     wrong = hazemap("methods", "magic")
     assert wrong.code == 2 and "a method is one of: auto" in wrong.err
 

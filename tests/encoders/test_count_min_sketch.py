@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from hazemap.algorithms.count_min_tree import sketched
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.encoders import CountMinSketch, Counts, total
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
+from hazemap.lab.methods.count_min_tree import sketched
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

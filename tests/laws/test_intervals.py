@@ -7,19 +7,11 @@ import numpy as np
 import pytest
 
 from hazemap.algorithm_session import Unrecorded, run
-from hazemap.algorithms import (
-    Adaptive,
-    AdaptiveGrid,
-    AdaptiveHierarchicalHistogram,
-    BestLevel,
-    CountMin,
-    Flat,
-    Geometric,
-    Hierarchical,
-)
+from hazemap.algorithms import Adaptive, AdaptiveGrid, AdaptiveHierarchicalHistogram, Flat
 from hazemap.cellmap import CellMap
 from hazemap.engines.memory import MemoryTable
 from hazemap.estimate import consistent, measurements
+from hazemap.lab.methods import BestLevel, CountMin, Geometric, Hierarchical
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.releases.estimates import estimate

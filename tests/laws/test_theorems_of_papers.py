@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hazemap.algorithm_session import Unrecorded, run
-from hazemap.algorithms import HTF, DensePyramid, LaplaceClip, PublishedPyramid
+from hazemap.algorithms import HTF, DensePyramid, PublishedPyramid
 from hazemap.algorithms.published.chop_user import variance_sensitivity
 from hazemap.algorithms.published.user_level_means import (
     ArrayAveraging,
@@ -31,6 +31,7 @@ from hazemap.compare.earth_movers_distance import emd
 from hazemap.compare.ground_truth_maps import GroundTruthMap
 from hazemap.compare.map_to_pixels import painted
 from hazemap.engines.single_cell_table import SingleCellSamples
+from hazemap.lab.methods import LaplaceClip
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.mechanisms import DiscreteLaplace
 from hazemap.privacy.random_stream import Stream

@@ -8,29 +8,21 @@ import pytest
 
 from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import (
-    HB,
     Adaptive,
     AdaptiveGrid,
     AdaptiveHierarchicalHistogram,
-    BestLevel,
-    CountMin,
     DensePyramid,
     FittedLevel,
     Flat,
-    Geometric,
-    Hierarchical,
-    KDTree,
-    LaplaceClip,
     PrivateBoundingBox,
-    Privlet,
     PrivTree,
     PublishedPyramid,
     Pyramid,
-    TopCells,
     UniformGrid,
 )
 from hazemap.cellmap import Reading
 from hazemap.engines.memory import MemoryTable
+from hazemap.lab.methods import HB, BestLevel, CountMin, Geometric, Hierarchical, KDTree, LaplaceClip, Privlet, TopCells
 from hazemap.privacy.budget import PureDP
 from hazemap.releases import Release
 from hazemap.spatial.bounding_box import Box

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from hazemap.algorithm_session import Unrecorded, run
-from hazemap.algorithms import Adaptive, Flat, Hierarchical, PrivateBoundingBox, Privlet, Pyramid
+from hazemap.algorithms import Adaptive, Flat, PrivateBoundingBox, Pyramid
 from hazemap.cellmap import CellMap
 from hazemap.draw import MapExtent, draw_heatmap, encode
 from hazemap.draw.viewport import ground, sheet
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import FileError, InputError
 from hazemap.estimate.gaussian_blur import blurred
+from hazemap.lab.methods import Hierarchical, Privlet
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.releases import Release

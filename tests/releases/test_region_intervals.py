@@ -10,8 +10,9 @@ import shapely
 from tests.cpu_time import least_cpu
 
 from hazemap.algorithm_session import Unrecorded, run
-from hazemap.algorithms import Adaptive, CountMin, Flat
+from hazemap.algorithms import Adaptive, Flat
 from hazemap.engines.memory import MemoryTable
+from hazemap.lab.methods import CountMin
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.releases import Release

@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hazemap.algorithms import CountMin, Flat, Geometric, Pyramid
+from hazemap.algorithms import Flat, Pyramid
 from hazemap.codec import dumps
 from hazemap.engines.memory import MemoryTable
+from hazemap.lab.methods import CountMin, Geometric
 from hazemap.releases import Release
 from hazemap.tables.contribution_bounding import AtMostRows
 

@@ -6,8 +6,9 @@ import pytest
 
 import hazemap
 from hazemap import draw
-from hazemap.algorithms import KDTree, PrivTree
+from hazemap.algorithms import PrivTree
 from hazemap.errors import InputError
+from hazemap.lab.methods import KDTree
 from hazemap.privacy.ledger import Ledger
 from hazemap.releases import Release
 from hazemap.spatial.bounding_box import Box

@@ -11,9 +11,10 @@ import pytest
 import shapely
 from typer.testing import CliRunner
 
-from hazemap.algorithms import Adaptive, Flat, Geometric, Hierarchical, TreesWithinDistricts
+from hazemap.algorithms import Adaptive, Flat, TreesWithinDistricts
 from hazemap.cli.main import app
 from hazemap.errors import FileError, InputError
+from hazemap.lab.methods import Geometric, Hierarchical
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.random_stream import Stream
 from hazemap.publish import release

@@ -8,25 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hazemap.algorithms import (
-    HB,
     Adaptive,
     AdaptiveGrid,
     AdaptiveHierarchicalHistogram,
-    CountMin,
     DensePyramid,
     FittedLevel,
     Flat,
-    Geometric,
-    Hierarchical,
-    LaplaceClip,
     PrivateBoundingBox,
-    Privlet,
     PublishedPyramid,
     Pyramid,
-    TopCells,
     UniformGrid,
 )
 from hazemap.errors import InputError
+from hazemap.lab.methods import HB, CountMin, Geometric, Hierarchical, LaplaceClip, Privlet, TopCells
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

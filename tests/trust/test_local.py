@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from hazemap.algorithm_session import Unrecorded, run
-from hazemap.algorithms import Adaptive, AdaptiveGrid, AdaptiveHierarchicalHistogram, Flat, Hierarchical, UniformGrid
+from hazemap.algorithms import Adaptive, AdaptiveGrid, AdaptiveHierarchicalHistogram, Flat, UniformGrid
 from hazemap.cells import Leaves
 from hazemap.encoders import Counts, QuantileScores
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, Unanswerable
+from hazemap.lab.methods import Hierarchical
 from hazemap.noisy_queries import Choice, Query
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.local_randomisers import Asymmetric, Symmetric

@@ -4,7 +4,6 @@ from hazemap.algorithms.adaptive_slots import AdaptiveSlots
 from hazemap.algorithms.adaptive_tree import Adaptive
 from hazemap.algorithms.built_in_methods import BUILT_IN
 from hazemap.algorithms.cell_statistics import CellStatistics, PublicLocationStatistics
-from hazemap.algorithms.count_min_tree import CountMin
 from hazemap.algorithms.dense_emd_pyramid import DensePyramid
 from hazemap.algorithms.frequent_sequences import FrequentSequences, ListedSequences
 from hazemap.algorithms.heavy_hitters import HeavyHitters
@@ -18,25 +17,21 @@ from hazemap.algorithms.proportion import Narrow, Proportion, Significant
 from hazemap.algorithms.proportion_in_slots import ProportionInSlots
 from hazemap.algorithms.published.adaptive_hierarchical_histogram import AdaptiveHierarchicalHistogram
 from hazemap.algorithms.published.emd_pyramid import PublishedPyramid
-from hazemap.algorithms.published.hierarchical_histogram import HB, Geometric, Hierarchical
 from hazemap.algorithms.published.htf import HTF
-from hazemap.algorithms.published.kd_tree import KDTree
-from hazemap.algorithms.published.laplace_histograms import LaplaceClip, TopCells
 from hazemap.algorithms.published.place_means import PublishedStatistics
-from hazemap.algorithms.published.privlet import Privlet
 from hazemap.algorithms.published.privtree import PrivTree
 from hazemap.algorithms.published.uniform_and_adaptive_grid import AdaptiveGrid, UniformGrid
 from hazemap.algorithms.refine import Refine, RefinedBuckets
-from hazemap.algorithms.single_level import BestLevel, FittedLevel, Flat
+from hazemap.algorithms.single_level import FittedLevel, Flat
 from hazemap.algorithms.sparse_emd_pyramid import Pyramid
 from hazemap.algorithms.trees_within_districts import TreesWithinDistricts
 from hazemap.algorithms.two_stage_statistics import PrivateBoxStatistics, TwoStageStatistics
 
 METHODS: tuple[type, ...] = (
     *dict.fromkeys(type_ for method in BUILT_IN.values() for type_ in method.types),
-    *(BestLevel, LocateBox, PrivateBoundingBox, Proportion, AdaptiveSlots, ProportionInSlots),
+    *(LocateBox, PrivateBoundingBox, Proportion, AdaptiveSlots, ProportionInSlots),
 )
-"""Every method of a map that a release may name."""
+"""Every method of a map that a release may name, without the comparators."""
 
 GOALS: tuple[type, ...] = (Significant, Narrow)
 """What the cells of a map with marks are cut for."""
@@ -60,7 +55,6 @@ READABLE: tuple[type, ...] = (*METHODS, *GOALS, *OF_VALUES)
 
 __all__ = [
     "GOALS",
-    "HB",
     "HTF",
     "METHODS",
     "OF_RECIPES",
@@ -70,21 +64,15 @@ __all__ = [
     "AdaptiveGrid",
     "AdaptiveHierarchicalHistogram",
     "AdaptiveSlots",
-    "BestLevel",
     "CellStatistics",
     "CountInterval",
-    "CountMin",
     "DensePyramid",
     "FittedLevel",
     "Flat",
     "FrequentSequences",
-    "Geometric",
     "HTFPlus",
     "HeavyHitters",
-    "Hierarchical",
     "ItemCounts",
-    "KDTree",
-    "LaplaceClip",
     "ListedSequences",
     "LocateBox",
     "NamedMethod",
@@ -93,7 +81,6 @@ __all__ = [
     "PrivateBoundingBox",
     "PrivateBoxStatistics",
     "PrivateValueBounds",
-    "Privlet",
     "Proportion",
     "ProportionInSlots",
     "PublicLocationStatistics",
@@ -102,7 +89,6 @@ __all__ = [
     "Pyramid",
     "Refine",
     "RefinedBuckets",
-    "TopCells",
     "TreesWithinDistricts",
     "TwoStageStatistics",
     "UniformGrid",

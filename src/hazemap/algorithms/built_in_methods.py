@@ -1,4 +1,7 @@
-"""hazemap's own methods by their names: one entry publishes an algorithm, its parameters and its paper."""
+"""hazemap's own methods by their names: one entry publishes an algorithm, its parameters and its paper.
+
+The first are what a steward should try first. Methods that are there to compare with are in `comparators`.
+"""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -6,7 +9,6 @@ from functools import partial
 from typing import Any
 
 from hazemap.algorithms.adaptive_tree import Adaptive
-from hazemap.algorithms.count_min_tree import CountMin
 from hazemap.algorithms.dense_emd_pyramid import DensePyramid
 from hazemap.algorithms.htf_plus import HTFPlus
 from hazemap.algorithms.method_settings import Setting
@@ -15,18 +17,13 @@ from hazemap.algorithms.named_methods import (
     EVERYWHERE,
     LEVEL,
     PEOPLE,
-    PERCENT,
     SQUARES,
     CellKind,
     NamedMethod,
 )
 from hazemap.algorithms.published.adaptive_hierarchical_histogram import AdaptiveHierarchicalHistogram
 from hazemap.algorithms.published.emd_pyramid import PublishedPyramid
-from hazemap.algorithms.published.hierarchical_histogram import HB, Geometric, Hierarchical
 from hazemap.algorithms.published.htf import HTF
-from hazemap.algorithms.published.kd_tree import KDTree
-from hazemap.algorithms.published.laplace_histograms import LaplaceClip, TopCells
-from hazemap.algorithms.published.privlet import Privlet
 from hazemap.algorithms.published.privtree import PrivTree
 from hazemap.algorithms.published.uniform_and_adaptive_grid import AdaptiveGrid, UniformGrid
 from hazemap.algorithms.single_level import FittedLevel, Flat
@@ -52,13 +49,6 @@ GAMMA = Setting(
     "gamma", "gamma", "budget of a level by that of the one before; 1/√2", Fraction(1, 2), Fraction(99, 100), part=True
 )
 GRAIN = Setting("grain", "grain", "weight of the root, of which the others are multiples", 1, 1024)
-OF_MEDIANS = (
-    Setting("medians", "medians", "part of the budget for medians", SMALL, Fraction(99, 100), part=True),
-    Setting("cuts", "cuts", "cuts on the way to a leaf; chosen by the number of people", 1, 40),
-    Setting("growth", "growth", "level i from the root has 2^(growth · i) of the budget", 0, 1, part=True),
-    *(KNOWN_PEOPLE, NUMBER, A_CELL),
-    GRAIN,
-)
 OF_LINES = (
     Setting("threshold", "stop_at", "a cell of so many people is a leaf; eq31 sets one a height", 0, MANY, none="eq31"),
     TURNS,
@@ -82,7 +72,6 @@ def _published_htf(tree: Any, bounding: Any, epsilon: Fraction, **changes: Any) 
 
 
 _part_or_none = partial(Setting, part=True, none="none")
-_levelled = partial(NamedMethod, levelled=True, parameter=LEVEL)
 
 BUILT_IN: dict[str, NamedMethod] = {
     method.name: method
@@ -155,6 +144,20 @@ BUILT_IN: dict[str, NamedMethod] = {
             ),
         ),
         NamedMethod(
+            "national",
+            TreesWithinDistricts,
+            parameter=PEOPLE,
+            cells=(CellKind.DISTRICT_SQUARES,),
+            what="budgets for named districts; below PEOPLE people a tree of even density inside",
+            paper=SHAHAM + ", section 6",
+            settings=(
+                Setting("deciding", "deciding", "part of a level that decides", SMALL, Fraction(99, 100), part=True),
+                Setting("lines", "share_a_level", "part of the budget for the lines of a level", 0, 1, part=True),
+                Setting("threshold", "stop_at", "a cell of so many people is a leaf", 1, MANY),
+                *(TURNS, PIXELS, A_CELL),
+            ),
+        ),
+        NamedMethod(
             "adaptive-grid",
             AdaptiveGrid,
             cells=SQUARES,
@@ -166,14 +169,6 @@ BUILT_IN: dict[str, NamedMethod] = {
             ),
         ),
         NamedMethod(
-            "uniform-grid",
-            UniformGrid,
-            cells=SQUARES,
-            what="one grid, as fine as the number of people bears (UG)",
-            paper=GRIDS,
-            settings=(NUMBER, A_CELL),
-        ),
-        NamedMethod(
             "fitted-level",
             FittedLevel,
             what="the rule of uniform-grid for levels of a tree, hexagons included",
@@ -181,28 +176,44 @@ BUILT_IN: dict[str, NamedMethod] = {
             settings=(NUMBER, A_CELL),
         ),
         NamedMethod(
-            "kd-tree",
-            KDTree,
-            cells=SQUARES,
-            what="cuts at private medians, then all levels at once, ε ∝ 2^(i/3), by least squares",
-            paper=CORMODE,
-            settings=OF_MEDIANS,
+            "flat",
+            Flat,
+            levelled=True,
+            parameter=LEVEL,
+            cells=EVERYWHERE,
+            what="one level, all of it",
+            paper="Dwork et al. 2006",
         ),
         NamedMethod(
-            "kd-tree-uniform",
-            KDTree.uniform,
-            cells=SQUARES,
-            types=(KDTree,),
-            what="kd-tree with equal parts for the levels",
-            paper=CORMODE,
+            "pyramid",
+            Pyramid,
+            parameter=CELLS,
+            what="cuts cells that stand out of the noise, level by level, and counts everything again in every round",
+            paper="ours; after " + GHAZI,
+            settings=(
+                W,
+                GAMMA,
+                Setting("above", "above", "standard errors above which a cell is cut", 0, 1000, part=True),
+            ),
         ),
         NamedMethod(
-            "kd-hybrid",
-            KDTree.hybrid,
+            "dense-pyramid",
+            DensePyramid,
+            what="one level of εn/3 cells, and the distribution nearest to it at all levels",
+            paper=GHAZI + ", appendix D",
+            settings=(KNOWN_PEOPLE, NUMBER, A_CELL),
+        ),
+        NamedMethod(
+            "htf+",
+            HTFPlus,
             cells=SQUARES,
-            types=(KDTree,),
-            what="medians for the upper half of the levels, a quadtree below",
-            paper=CORMODE,
+            what="the tree of htf, halved, with two levels that decide and every answer kept",
+            paper="ours; after " + SHAHAM,
+            settings=(
+                Setting("fullness", "fullness", "a cell of so many standard errors of a leaf is a leaf", 0, 10**6),
+                Setting("deeper", "deeper", "levels below the height of htf", 0, 40),
+                *(TURNS, PIXELS, A_CELL, NUMBER),
+            ),
         ),
         NamedMethod(
             "privtree",
@@ -213,6 +224,14 @@ BUILT_IN: dict[str, NamedMethod] = {
                 Setting("growing", "growing", "part of the budget for growing", SMALL, Fraction(99, 100), part=True),
                 Setting("threshold", "threshold", "θ: a cell above it is split", 0, MANY),
             ),
+        ),
+        NamedMethod(
+            "uniform-grid",
+            UniformGrid,
+            cells=SQUARES,
+            what="one grid, as fine as the number of people bears (UG)",
+            paper=GRIDS,
+            settings=(NUMBER, A_CELL),
         ),
         NamedMethod(
             "htf",
@@ -242,18 +261,6 @@ BUILT_IN: dict[str, NamedMethod] = {
             ),
         ),
         NamedMethod(
-            "htf+",
-            HTFPlus,
-            cells=SQUARES,
-            what="the tree of htf, halved, with two levels that decide and every answer kept",
-            paper="ours; after " + SHAHAM,
-            settings=(
-                Setting("fullness", "fullness", "a cell of so many standard errors of a leaf is a leaf", 0, 10**6),
-                Setting("deeper", "deeper", "levels below the height of htf", 0, 40),
-                *(TURNS, PIXELS, A_CELL, NUMBER),
-            ),
-        ),
-        NamedMethod(
             "prefix",
             AdaptiveHierarchicalHistogram,
             what="splits what stands out of the noise, collapses what drowns in it, and asks the whole tree anew",
@@ -269,115 +276,12 @@ BUILT_IN: dict[str, NamedMethod] = {
             ),
         ),
         NamedMethod(
-            "total",
-            partial(Flat, level=0),
-            types=(Flat,),
-            what="one count for everything, spread evenly (uniform)",
-            paper=SHAHAM,
-        ),
-        NamedMethod(
-            "sketch",
-            CountMin,
-            what="count-min sketches find the cells of a deep tree, which are then counted",
-            paper="Cormode and Muthukrishnan, The count-min sketch, 2005; " + BAGDASARYAN,
-            settings=(
-                Setting("width", "width", "buckets of a row", 1, 1 << 20),
-                Setting("rows", "rows", "rows of a sketch", 1, 32),
-                Setting("deciding", "deciding", "part of the budget for sketches", SMALL, Fraction(99, 100), part=True),
-                Setting("fullness", "fullness", "standard errors above which a cell is cut", 1, 10**6),
-            ),
-        ),
-        NamedMethod(
-            "pyramid",
-            Pyramid,
-            parameter=CELLS,
-            what="cuts cells that stand out of the noise, level by level, and counts everything again in every round",
-            paper="ours; after " + GHAZI,
-            settings=(
-                W,
-                GAMMA,
-                Setting("above", "above", "standard errors above which a cell is cut", 0, 1000, part=True),
-            ),
-        ),
-        NamedMethod(
             "pyramid-published",
             PublishedPyramid,
             parameter=CELLS,
             what="cuts the w fullest cells of a level, then takes the distribution nearest to all answers",
             paper=GHAZI,
             settings=(W, GAMMA),
-        ),
-        NamedMethod(
-            "dense-pyramid",
-            DensePyramid,
-            what="one level of εn/3 cells, and the distribution nearest to it at all levels",
-            paper=GHAZI + ", appendix D",
-            settings=(KNOWN_PEOPLE, NUMBER, A_CELL),
-        ),
-        _levelled("flat", Flat, cells=EVERYWHERE, what="one level, all of it", paper="Dwork et al. 2006"),
-        _levelled(
-            "hierarchical",
-            Hierarchical,
-            cells=EVERYWHERE,
-            what="all levels down to LEVEL at once with equal parts, by least squares",
-            paper="Hay, Rastogi, Miklau and Suciu, Boosting the accuracy of histograms, PVLDB 3, 2010",
-        ),
-        _levelled(
-            "geometric",
-            Geometric,
-            cells=EVERYWHERE,
-            what="all levels down to LEVEL at once, ε ∝ 2^(i/3), by least squares",
-            paper=CORMODE,
-            settings=(GRAIN,),
-        ),
-        _levelled(
-            "hb",
-            HB.published,
-            types=(HB,),
-            what="a few levels, with the branching of the authors' rule",
-            paper="Qardaji, Yang and Li, Understanding hierarchical methods, PVLDB 6, 2013",
-        ),
-        _levelled(
-            "hb-least",
-            HB.least,
-            types=(HB,),
-            what="the levels with the least mean variance of all rectangles, worked out exactly",
-            paper="ours; after Qardaji, Yang and Li, PVLDB 6, 2013",
-        ),
-        _levelled(
-            "privlet",
-            Privlet,
-            what="noise in the Haar wavelet of a grid",
-            paper="Xiao, Wang and Gehrke, Differential privacy via wavelet transforms, ICDE 2010",
-        ),
-        _levelled("singular", Flat, what="flat at the finest level, by the name of this paper", paper=SHAHAM),
-        _levelled(
-            "laplace-clip",
-            LaplaceClip,
-            what="one level; negative numbers are shown as zero",
-            paper="Liu et al., ETRA 2019; baseline of " + GHAZI,
-        ),
-        NamedMethod(
-            "top",
-            TopCells,
-            levelled=True,
-            parameter=PERCENT,
-            what="the finest level, of which it shows the fullest PERCENT of cells",
-            paper="baseline of " + GHAZI,
-        ),
-        NamedMethod(
-            "national",
-            TreesWithinDistricts,
-            parameter=PEOPLE,
-            cells=(CellKind.DISTRICT_SQUARES,),
-            what="budgets for named districts; below PEOPLE people a tree of even density inside",
-            paper=SHAHAM + ", section 6",
-            settings=(
-                Setting("deciding", "deciding", "part of a level that decides", SMALL, Fraction(99, 100), part=True),
-                Setting("lines", "share_a_level", "part of the budget for the lines of a level", 0, 1, part=True),
-                Setting("threshold", "stop_at", "a cell of so many people is a leaf", 1, MANY),
-                *(TURNS, PIXELS, A_CELL),
-            ),
         ),
     )
 }

@@ -7,6 +7,7 @@ from typing import Any
 
 from hazemap.algorithm_disclosure import Learned
 from hazemap.algorithms.built_in_methods import ALIASES
+from hazemap.algorithms.comparators import METHODS as COMPARATORS
 from hazemap.algorithms.named_methods import CellKind, NamedMethod
 from hazemap.spatial.quadtree import Quadtree
 
@@ -26,7 +27,10 @@ class DescribedParameter:
 
 @dataclass(frozen=True)
 class DescribedMethod:
-    """A method in words. `sums_only`: whether devices can answer it as well as a curator."""
+    """A method in words.
+
+    `sums_only`: whether devices can answer it as well as a curator; `comparator`: whether it is there to compare with.
+    """
 
     name: str
     spellings: tuple[str, ...]
@@ -35,6 +39,7 @@ class DescribedMethod:
     class_: str
     cells: tuple[str, ...]
     sums_only: bool
+    comparator: bool
     aliases: tuple[str, ...]
     parameters: tuple[DescribedParameter, ...]
 
@@ -66,6 +71,7 @@ def described(named: NamedMethod) -> DescribedMethod:
         named.types[0].__name__,
         tuple(kind.value for kind in named.cells),
         not ONLY_CURATORS.intersection(_disclosed(example)),
+        named.name in COMPARATORS,
         tuple(alias for alias, name in ALIASES.items() if name == named.name),
         parameters,
     )

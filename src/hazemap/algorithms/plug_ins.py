@@ -1,8 +1,9 @@
-"""Methods of other packages: entry points of the group `hazemap.methods`, each a `NamedMethod`, loaded when needed.
+"""Methods that are imported when they are chosen: comparators, and those of other packages.
 
-They are looked for when somebody asks for a method by name, and when a file or a campaign holds a type that is not
-hazemap's. Such a type is stored as PACKAGE.CLASS, so it is never mistaken for one of hazemap's own. Devices never look
-here: they decode the closed list and nothing else.
+The latter are entry points of the group `hazemap.methods`, each a `NamedMethod`. They are looked for when somebody asks
+for a method by name, and when a file or a campaign holds a type that is not hazemap's. Such a type is stored as
+PACKAGE.CLASS, so it is never mistaken for one of hazemap's own. Devices never look here: they decode the closed list
+and nothing else.
 """
 
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 from hazemap.algorithms.built_in_methods import ALIASES, BUILT_IN
+from hazemap.algorithms.comparators import METHODS as COMPARATORS
+from hazemap.algorithms.comparators import comparator_named, comparator_type
 from hazemap.algorithms.named_methods import NamedMethod
 from hazemap.algorithms.private_bounding_box import PrivateBoundingBox
 from hazemap.codec.allowed_types import OWN, package_of, written_name
@@ -42,21 +45,24 @@ def method_named(name: str) -> NamedMethod | None:
     name = ALIASES.get(name, name)
     found = [entry for entry in _entries() if ALIASES.get(entry.name, entry.name) == name]
     packages = " and ".join(sorted(_package(entry) for entry in found))
-    if found and name in BUILT_IN:
+    if found and (name in BUILT_IN or name in COMPARATORS):
         raise PlugInError(
             f"the plug-in {packages} brings a method called {name!r}, but that is one of hazemap's own: uninstall the "
             "plug-in, or ask its authors for another name"
         )
     if len(found) > 1:
         raise PlugInError(f"the plug-ins {packages} both bring a method called {name!r}: uninstall one of them")
-    return _loaded(found[0]).method if found else BUILT_IN.get(name)
+    return _loaded(found[0]).method if found else BUILT_IN.get(name) or comparator_named(name)
 
 
 def plug_in_type(written: str) -> type | None:
-    """The class that a file calls PACKAGE.CLASS; None for a name without a package, `PlugInError` if it is not here."""
+    """The class that a file calls PACKAGE.CLASS, or a comparator's; None for any other without a package.
+
+    `PlugInError` if the package is not here.
+    """
     package, dot, name = written.partition(".")
     if not dot:
-        return None
+        return comparator_type(written)
     for plug_in in _of_package(package):
         for each in plug_in.method.types:
             if written_name(each) == written:

@@ -7,7 +7,6 @@ from math import ceil, log, log2, sqrt
 from typing import Any, ClassVar, Protocol, TypeVar, cast, runtime_checkable
 
 from hazemap.algorithm_disclosure import Disclosure, Learned
-from hazemap.algorithms.published.hierarchical_histogram import HB
 from hazemap.cellmap import CellMap
 from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import Counts, Encoder
@@ -46,6 +45,13 @@ class OneLevel(Protocol):
     @property
     def level(self) -> int:
         """Of the tree."""
+
+
+@runtime_checkable
+class SeveralLevels(Protocol):
+    """A method that counts these levels, the coarsest first; `level` is the last."""
+
+    levels: tuple[int, ...]
 
 
 MOST_ROOTS = 1 << 16
@@ -152,7 +158,7 @@ class PrivateBoundingBox:
             tree = Hexagons(box, min(tree.coarsest, max(resolution - method.level, 0)), tree.finest)
             down = resolution - tree.coarsest - method.level
             level = {"level": method.level + down}
-            if isinstance(method, HB):
+            if isinstance(method, SeveralLevels):
                 level = {"levels": tuple(sorted({max(each + down, 0) for each in method.levels}))}
         return cast(MethodOfBox, replace(cast(Any, method), tree=tree, **level))
 

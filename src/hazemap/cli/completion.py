@@ -7,10 +7,10 @@ def method_names(incomplete: str) -> list[tuple[str, str]]:
     >>> method_names("htf-")
     [('htf-published', "htf with the paper's amounts of ε: 0.0001 for the height and 0.001 for the lines of a level")]
     """
-    from hazemap.algorithms.built_in_methods import BUILT_IN
+    from hazemap.algorithms.comparators import every_method
     from hazemap.algorithms.plug_ins import plug_in_names
 
-    found = {name: each.what for name, each in BUILT_IN.items()} | dict.fromkeys(plug_in_names(), "of a plug-in")
+    found = {name: each.what for name, each in every_method().items()} | dict.fromkeys(plug_in_names(), "of a plug-in")
     return [(name, what) for name, what in found.items() if name.startswith(incomplete)]
 
 
@@ -20,10 +20,11 @@ def method_texts(incomplete: str) -> list[tuple[str, str]]:
     >>> [text for text, _ in method_texts("htf:T=3,h")]
     ['htf:T=3,height=']
     """
-    from hazemap.algorithms.built_in_methods import BUILT_IN, canonical
+    from hazemap.algorithms.built_in_methods import canonical
+    from hazemap.algorithms.comparators import every_method
 
     name, colon, _ = incomplete.partition(":")
-    named = BUILT_IN.get(canonical(name))
+    named = every_method().get(canonical(name))
     if not colon or named is None:
         return method_names(incomplete)
     before, comma, begun = incomplete.rpartition(",")

@@ -24,33 +24,38 @@ def methods(
 ) -> None:
     """List methods of maps; describe one with its parameters, defaults and paper.
 
+    The first table has the methods to choose from, the second those of papers to compare with.
+
     Parameters follow the name: --method htf:threshold=50,T=3. A method's text is part of the specification and of the
     privacy statement.
     """
-    from hazemap.algorithms.built_in_methods import BUILT_IN
+    from hazemap.algorithms.comparators import every_method
     from hazemap.algorithms.method_descriptions import described
     from hazemap.algorithms.plug_ins import method_named, plug_in_names
     from hazemap.specs.method_from_name import unknown_method
 
     if name is None:
-        known = [described(each) for each in BUILT_IN.values()]
-        _listed(known, plug_in_names(), as_json)
+        _listed([described(each) for each in every_method().values()], plug_in_names(), as_json)
         return
     named = method_named(name.partition(":")[0])
     if named is None:
-        unknown_method(name, (*BUILT_IN, *plug_in_names()))
+        unknown_method(name, (*every_method(), *plug_in_names()))
     _shown(described(named), as_json)
 
 
 def _listed(known: "list[DescribedMethod]", plug_ins: tuple[str, ...], as_json: bool) -> None:
     from rich.table import Table
 
-    table = Table("method", "what it does", "parameters", box=None)
+    tables = [Table(name, "what it does", "parameters", box=None) for name in ("method", "comparator")]
     for each in known:
-        table.add_row(each.spellings[-1], each.what, ", ".join(one.name for one in each.parameters))
+        parameters = ", ".join(one.name for one in each.parameters)
+        tables[each.comparator].add_row(each.spellings[-1], each.what, parameters)
     facts = {"methods": [asdict(each) for each in known], "plug-ins": list(plug_ins)}
     brought = [f"Plug-ins bring {', '.join(plug_ins)}."] if plug_ins else []
-    deliver(facts, as_json, table, "", *brought, "`hazemap methods NAME` describes one; the default is auto.")
+    advice = "Leave the method out unless you have a reason: the default, auto, suits nearly every map."
+    papers = "Comparators are methods of papers, there to compare with:"
+    last = "`hazemap methods NAME` describes one."
+    deliver(facts, as_json, advice, "", tables[False], "", papers, "", tables[True], "", *brought, last)
 
 
 def _shown(method: "DescribedMethod", as_json: bool) -> None:

@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any, cast
 
 from hazemap.algorithms import GOALS, METHODS, AdaptiveSlots, LocateBox, PrivateBoundingBox
+from hazemap.algorithms.comparators import is_comparator
 from hazemap.algorithms.plug_ins import plug_in_of, plug_in_type
 from hazemap.algorithms.private_bounding_box import MethodOfBox
 from hazemap.algorithms.proportion import Proportion
@@ -112,6 +113,7 @@ class Campaign:
             if not isinstance(text, str) or not 0 < len(text.strip()) <= 500 or not text.isprintable():
                 raise InputError(f"a campaign's {what} is one line of 1 to 500 printable characters")
         own = isinstance(self.algorithm, METHODS) and not isinstance(self.algorithm, LocateBox)
+        own = own or is_comparator(self.algorithm)
         if not own and plug_in_of(self.algorithm) is None:
             raise InputError("a campaign runs one of hazemap's methods that end in a map, or one of a plug-in")
         if type(self.asking.tree) not in UNIONS[Tree] or type(self.bounding) not in CLOSED_LIST:

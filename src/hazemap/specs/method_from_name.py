@@ -10,7 +10,8 @@ from typing import Any, NoReturn, cast
 from hazemap.algorithm_disclosure import Learned
 from hazemap.algorithms.adaptive_slots import AdaptiveSlots
 from hazemap.algorithms.adaptive_tree import Adaptive
-from hazemap.algorithms.built_in_methods import BUILT_IN, canonical
+from hazemap.algorithms.built_in_methods import canonical
+from hazemap.algorithms.comparators import every_method
 from hazemap.algorithms.named_methods import LEVEL, CellKind, NamedMethod
 from hazemap.algorithms.plug_ins import method_named, plug_in_names
 from hazemap.algorithms.private_bounding_box import MOST_ROOTS, MethodOfBox, PrivateBoundingBox, over
@@ -108,7 +109,7 @@ def _understood(text: str, cells: QuadtreeCells | HexagonCells | DistrictFiles) 
                 f"the method {named.name} is spelled {' or '.join(named.spellings)}"
                 f"{f', and takes {takes}… behind a colon' if takes else ''}; found {text!r:.80}"
             )
-        own = [spelling for each in BUILT_IN.values() if _cuts(each, districts) for spelling in each.spellings]
+        own = [spelling for each in every_method().values() if _cuts(each, districts) for spelling in each.spellings]
         unknown_method(text, (*own, *plug_in_names()), "a method for districts" if districts else "a method")
     return named, argument
 

@@ -5,9 +5,10 @@ import pytest
 from tests.algorithms.conftest import TREE
 
 from hazemap.algorithm_session import Unrecorded, replay, run
-from hazemap.algorithms import Flat, Privlet
+from hazemap.algorithms import Flat
 from hazemap.cellmap import Reading
 from hazemap.errors import InputError
+from hazemap.lab.methods import Privlet
 from hazemap.privacy.budget import PureDP
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons

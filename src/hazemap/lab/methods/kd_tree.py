@@ -8,7 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
+from hazemap.algorithms.built_in_methods import A_CELL, CORMODE, GRAIN, KNOWN_PEOPLE, NUMBER, SMALL
 from hazemap.algorithms.count_queries import laplace_epsilon, mapped_together, number_of_people, square_of, with_nowhere
+from hazemap.algorithms.method_settings import Setting
+from hazemap.algorithms.named_methods import SQUARES, NamedMethod
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import MedianSplitScores
@@ -143,3 +146,35 @@ def _middle(tree: BinaryPartition, cells: Cells, axis: NDArray[np.int8]) -> NDAr
     """The line between pixels in the middle of each cell, or before it."""
     west, north, east, south = tree.rectangles(cells)
     return np.where(axis == DOWN, (north + south) // 2, (west + east) // 2)
+
+
+KD_TREE = NamedMethod(
+    "kd-tree",
+    KDTree,
+    cells=SQUARES,
+    what="cuts at private medians, then all levels at once, ε ∝ 2^(i/3), by least squares",
+    paper=CORMODE,
+    settings=(
+        Setting("medians", "medians", "part of the budget for medians", SMALL, Fraction(99, 100), part=True),
+        Setting("cuts", "cuts", "cuts on the way to a leaf; chosen by the number of people", 1, 40),
+        Setting("growth", "growth", "level i from the root has 2^(growth · i) of the budget", 0, 1, part=True),
+        *(KNOWN_PEOPLE, NUMBER, A_CELL),
+        GRAIN,
+    ),
+)
+KD_TREE_UNIFORM = NamedMethod(
+    "kd-tree-uniform",
+    KDTree.uniform,
+    cells=SQUARES,
+    types=(KDTree,),
+    what="kd-tree with equal parts for the levels",
+    paper=CORMODE,
+)
+KD_HYBRID = NamedMethod(
+    "kd-hybrid",
+    KDTree.hybrid,
+    cells=SQUARES,
+    types=(KDTree,),
+    what="medians for the upper half of the levels, a quadtree below",
+    paper=CORMODE,
+)

@@ -9,13 +9,14 @@ import pytest
 from tests.algorithms.conftest import PEOPLE, TREE
 
 from hazemap.algorithm_session import Unrecorded, run
-from hazemap.algorithms import HB, Flat, Geometric, Hierarchical
-from hazemap.algorithms.published.hierarchical_histogram import rectangle_variance
+from hazemap.algorithms import Flat
 from hazemap.cellmap import Reading
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.encoders import Concatenation
 from hazemap.errors import InputError
 from hazemap.estimate import Measurement, consistent
+from hazemap.lab.methods import HB, Geometric, Hierarchical
+from hazemap.lab.methods.hierarchical_histogram import rectangle_variance
 from hazemap.privacy.budget import PureDP
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons

@@ -5,19 +5,18 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.algorithms.conftest import BOX, PEOPLE, TREE
 
 from hazemap.algorithm_session import Unrecorded, run
-from hazemap.algorithms import CountMin
 from hazemap.cells import NOWHERE
 from hazemap.encoders import CountMinSketch, Counts
 from hazemap.errors import InputError
+from hazemap.lab.methods import CountMin
 from hazemap.privacy.budget import PureDP
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote, Outside
-
-from .conftest import BOX, PEOPLE, TREE
 
 DEEP = Quadtree.around(BOX, 14)
 

@@ -9,7 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
+from hazemap.algorithms.built_in_methods import BAGDASARYAN, SMALL
 from hazemap.algorithms.count_queries import LEAST_NOISE, mapped, positions
+from hazemap.algorithms.method_settings import Setting
+from hazemap.algorithms.named_methods import NamedMethod
 from hazemap.arrays import Floats
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Cells, Leaves, Tree
@@ -122,3 +125,17 @@ def sketched(sketch: CountMinSketch, sums: NDArray[np.int64], cells: Cells) -> F
     total = rows.sum(axis=1, keepdims=True)
     numbers: Floats = (sketch.width * sums[sketch.places(cells)] - total) / (sketch.width - 1) / sketch.bounding.unit
     return numbers
+
+
+SKETCH = NamedMethod(
+    "sketch",
+    CountMin,
+    what="count-min sketches find the cells of a deep tree, which are then counted",
+    paper="Cormode and Muthukrishnan, The count-min sketch, 2005; " + BAGDASARYAN,
+    settings=(
+        Setting("width", "width", "buckets of a row", 1, 1 << 20),
+        Setting("rows", "rows", "rows of a sketch", 1, 32),
+        Setting("deciding", "deciding", "part of the budget for sketches", SMALL, Fraction(99, 100), part=True),
+        Setting("fullness", "fullness", "standard errors above which a cell is cut", 1, 10**6),
+    ),
+)

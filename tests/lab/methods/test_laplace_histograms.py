@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from hazemap.algorithm_session import Unrecorded, run
-from hazemap.algorithms import LaplaceClip, TopCells
 from hazemap.cells import NOWHERE
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
+from hazemap.lab.methods import LaplaceClip, TopCells
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.spatial.bounding_box import Box

@@ -10,10 +10,11 @@ import pytest
 from tests.algorithms.conftest import BOX, PEOPLE, TREE, people
 
 from hazemap.algorithm_session import Session, Unrecorded, run
-from hazemap.algorithms import KDTree, PrivateBoundingBox
+from hazemap.algorithms import PrivateBoundingBox
 from hazemap.cellmap import Reading
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.errors import InputError, Unanswerable
+from hazemap.lab.methods import KDTree
 from hazemap.noisy_queries import Choice, Query
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream

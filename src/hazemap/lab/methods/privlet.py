@@ -5,6 +5,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from hazemap.algorithm_disclosure import Disclosure, counted
+from hazemap.algorithms.named_methods import LEVEL, NamedMethod
 from hazemap.cellmap import CellMap, Reading
 from hazemap.encoders import HaarWavelet
 from hazemap.errors import InputError
@@ -50,3 +51,13 @@ class Privlet:
         wavelet = HaarWavelet(self.tree, self.level, self.bounding)
         answer = yield Query(wavelet, Fraction(1))
         return read_wavelet(wavelet, answer, self.reading)
+
+
+PRIVLET = NamedMethod(
+    "privlet",
+    Privlet,
+    levelled=True,
+    parameter=LEVEL,
+    what="noise in the Haar wavelet of a grid",
+    paper="Xiao, Wang and Gehrke, Differential privacy via wavelet transforms, ICDE 2010",
+)

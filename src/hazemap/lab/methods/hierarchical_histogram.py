@@ -13,7 +13,9 @@ from typing import ClassVar
 import numpy as np
 
 from hazemap.algorithm_disclosure import Disclosure, counted
+from hazemap.algorithms.built_in_methods import CORMODE, GRAIN
 from hazemap.algorithms.count_queries import fan_out, grids_up, mapped_together, with_nowhere
+from hazemap.algorithms.named_methods import EVERYWHERE, LEVEL, NamedMethod
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves, Tree
 from hazemap.errors import InputError
@@ -182,3 +184,42 @@ def _interval_square(last: int, level: int) -> float:
     left, right = block + 1, side - block
     pairs = (left * right).sum() + 2 * (np.cumsum(left, axis=1)[:, :-1] * right[:, 1:]).sum()
     return float(pairs / (side * (side + 1) / 2))
+
+
+HIERARCHICAL = NamedMethod(
+    "hierarchical",
+    Hierarchical,
+    levelled=True,
+    parameter=LEVEL,
+    cells=EVERYWHERE,
+    what="all levels down to LEVEL at once with equal parts, by least squares",
+    paper="Hay, Rastogi, Miklau and Suciu, Boosting the accuracy of histograms, PVLDB 3, 2010",
+)
+GEOMETRIC = NamedMethod(
+    "geometric",
+    Geometric,
+    levelled=True,
+    parameter=LEVEL,
+    cells=EVERYWHERE,
+    what="all levels down to LEVEL at once, ε ∝ 2^(i/3), by least squares",
+    paper=CORMODE,
+    settings=(GRAIN,),
+)
+HB_PUBLISHED = NamedMethod(
+    "hb",
+    HB.published,
+    levelled=True,
+    parameter=LEVEL,
+    types=(HB,),
+    what="a few levels, with the branching of the authors' rule",
+    paper="Qardaji, Yang and Li, Understanding hierarchical methods, PVLDB 6, 2013",
+)
+HB_LEAST = NamedMethod(
+    "hb-least",
+    HB.least,
+    levelled=True,
+    parameter=LEVEL,
+    types=(HB,),
+    what="the levels with the least mean variance of all rectangles, worked out exactly",
+    paper="ours; after Qardaji, Yang and Li, PVLDB 6, 2013",
+)

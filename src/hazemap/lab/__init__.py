@@ -1,0 +1,1 @@
+"""What measures hazemap and other methods; nothing that publishes a map imports it."""
