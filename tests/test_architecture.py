@@ -10,9 +10,8 @@ PACKAGE = Path(__file__).parents[1] / "src" / "hazemap"
 
 FLOORS = [
     "errors",
-    "arrays | atomic_write | field_types | gdal | jit_cache | number_text | parallel_map | parquet_pages"
-    " | postgresql | postgresql_url | spark_name",
-    "jit | remote_url",
+    "arrays | atomic_write | field_types | gdal | jit_cache | number_text | parallel_map | parquet_pages | sources",
+    "jit",
     "hash_index",
     "cells",
     "cellmap",

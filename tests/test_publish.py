@@ -13,7 +13,7 @@ from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.random_stream import Stream
 from hazemap.publish import release
 from hazemap.releases import Release
-from hazemap.specs.table_spec import named_after
+from hazemap.sources.source import parse_source
 from hazemap.tables.contribution_bounding import AtMostRows, Outside
 from hazemap.trust.curator import Curator
 
@@ -397,7 +397,7 @@ def test_progress_is_told_in_order(file, tmp_path, ledger):
     [("nyc.parquet", "nyc"), ("a/b/nyc.v2.csv.gz", "nyc"), ("trips/2024-*.parquet", "trips"), ("trips/", "trips")],
 )
 def test_a_data_set_is_named_after_its_file_or_folder(source, name):
-    assert named_after(source) == named_after(Path(source)) == name
+    assert parse_source(source).dataset == parse_source(Path(source)).dataset == name
 
 
 def test_the_default_ledger_is_used_unless_another_is_named(table, home):

@@ -134,8 +134,9 @@ def _copied(url: str, file: str) -> None:
     from pyarrow import parquet
 
     from hazemap.readers.postgresql_tables import open_database
+    from hazemap.sources.source import DatabaseTable
 
-    (part,) = open_database(url).parts
+    (part,) = open_database(DatabaseTable.parse(url)).parts
     feed = part.feed
     if feed is None:
         raise TypeError("a table in a database has a feed")

@@ -25,11 +25,11 @@ from hazemap.publish import release
 from hazemap.readers import open_table as opening
 from hazemap.readers import spark_tables
 from hazemap.readers.open_table import open_table
-from hazemap.remote_url import absolute, lies_elsewhere
+from hazemap.sources.source import LocalFiles, SparkCatalogueTable, parse_source
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.district_layers import DistrictLayer
 from hazemap.spatial.districts import Districts
-from hazemap.specs.table_spec import TableSpec, named_after
+from hazemap.specs.table_spec import TableSpec
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside, OwnMeans, RowIsPerson
 from hazemap.temporal.time_slots import Clock
 from hazemap.values.cell_slot_counters import CellTimeSlots, ObservedCellSlots
@@ -287,8 +287,10 @@ def test_frames_that_cannot_serve_are_refused():
 
 
 def test_a_name_of_spark_is_a_name_and_holds_no_secret():
-    assert named_after("spark:lake.db.visits") == "visits" and absolute("spark:visits") == "spark:visits"
-    assert TableSpec("SPARK:`my visits`").source and not lies_elsewhere("spark.csv") and lies_elsewhere("spark:x")
+    assert parse_source("spark:lake.db.visits").dataset == "visits"
+    assert str(parse_source("spark:visits").absolute) == "spark:visits"
+    assert isinstance(TableSpec("SPARK:`my visits`").address, SparkCatalogueTable)
+    assert isinstance(parse_source("spark.csv"), LocalFiles)
     secrets = [f"parquet.`s3a://{each}`" for each in ("me:hunter2@b/x", "me:a/hunter2@b/x", "b/x?sig=hunter2")]
     for name in ("", "a b", "SELECT 1", "a;b", "a..b", "`a", "//host:7077", *secrets, "a" * 2000):
         with pytest.raises(InputError) as refused:

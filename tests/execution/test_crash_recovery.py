@@ -30,6 +30,7 @@ from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.statement import Statement
 from hazemap.publish import release, run_release, stats
 from hazemap.releases import Release, Statistics
+from hazemap.sources.source import LocalFiles
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.table_spec import TableSpec
@@ -557,9 +558,9 @@ def test_a_journal_of_another_version_or_charge_is_refused_in_words(
 def test_a_layer_that_was_changed_since_is_noticed(tmp_path):
     file = tmp_path / "places.gpkg"
     file.write_bytes(b"one")
-    before = opening.fingerprint(f"{file}:visits")
+    before = opening.fingerprint(LocalFiles(f"{file}:visits"))
     file.write_bytes(b"another")
-    assert opening.fingerprint(f"{file}:visits") != before
+    assert opening.fingerprint(LocalFiles(f"{file}:visits")) != before
 
 
 def test_what_could_not_be_opened_again_is_refused_before_the_charge(visits, ledger, goal):

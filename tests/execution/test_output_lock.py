@@ -17,6 +17,7 @@ from hazemap.privacy.ledger import Ledger
 from hazemap.publish import release
 from hazemap.readers.file_formats import belongs
 from hazemap.releases import Release
+from hazemap.sources.source import LocalFiles
 
 
 def test_of_two_releases_to_one_file_the_second_is_refused_before_its_charge(points, tmp_path, monkeypatch):
@@ -63,8 +64,8 @@ def test_a_release_takes_no_place_in_its_own_table(source, name, points, tmp_pat
             release(tmp_path / source, **options, output=folder / name)
         assert ledger.history() == []
     assert (folder / "1.parquet").read_bytes() == content
-    assert not belongs(tmp_path / "map.parquet", str(tmp_path / source))
-    assert not belongs(folder / "map.tif", str(tmp_path / source))
+    assert not belongs(tmp_path / "map.parquet", LocalFiles(str(tmp_path / source)))
+    assert not belongs(folder / "map.tif", LocalFiles(str(tmp_path / source)))
 
 
 @pytest.mark.parametrize("name", ["x" * 237, "x" * 241, "byte\udcff", "byte\0"])

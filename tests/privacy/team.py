@@ -8,9 +8,9 @@ from typing import Any
 
 from tests.server.postgres import cluster
 
-from hazemap import postgresql
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.ledger_postgresql_setup import set_up
+from hazemap.sources import postgresql
 
 LOGINS = {"ann": "steward", "ben": "steward", "olga": "owner", "audrey": "auditor", "nobody": None}
 _NUMBERS = count(1)

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from tests.privacy.team import Team, new_team, teams
 
-from hazemap import postgresql
 from hazemap.errors import CapExceeded, HazemapError, InputError, LedgerError, OtherUnit, PeriodPaid
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PrivacyAmount, PureDP
 from hazemap.privacy.ledger import Ledger
@@ -19,6 +18,7 @@ from hazemap.privacy.ledger_postgresql_setup import set_up
 from hazemap.privacy.ledger_records import Occasion, ProtectedUnit
 from hazemap.privacy.privacy_unit import DEVICE, ROW, Unit
 from hazemap.privacy.statement import A_PERSON, Statement, budget_to_json
+from hazemap.sources import postgresql
 from hazemap.tables.contribution_bounding import AtMostRows
 
 pytestmark = pytest.mark.slow

@@ -20,12 +20,12 @@ import pytest
 from tests.privacy.team import Team, new_team, teams
 from tests.privacy.test_team_ledger import PEOPLE, statement
 
-from hazemap import postgresql
 from hazemap.errors import CapExceeded, LedgerError, PeriodPaid
 from hazemap.privacy.budget import PrivacyAmount, PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.ledger_postgresql import TeamLedger
 from hazemap.privacy.ledger_records import Occasion
+from hazemap.sources import postgresql
 
 pytestmark = pytest.mark.slow
 

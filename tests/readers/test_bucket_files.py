@@ -21,7 +21,7 @@ from hazemap.privacy.ledger import Ledger
 from hazemap.publish import release
 from hazemap.readers import bucket_files, parquet_files, stored_file
 from hazemap.readers.open_table import open_table
-from hazemap.specs.table_spec import named_after
+from hazemap.sources.source import parse_source
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote, RowIsPerson
 
 pytest.importorskip("moto")
@@ -219,4 +219,4 @@ def test_a_run_that_was_cut_off_is_recovered_and_no_key_is_written(s3, lake, mon
 
 def test_tables_elsewhere_are_named_after_their_last_name_without_signs():
     named = {"s3://city/trips/*.parquet": "trips", "gs://city": "city", "https://host.example/a/nyc.csv.gz": "nyc"}
-    assert {source: named_after(source) for source in named} == named
+    assert {source: parse_source(source).dataset for source in named} == named

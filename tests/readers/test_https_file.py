@@ -20,8 +20,8 @@ from hazemap.publish import release, stats
 from hazemap.readers import https_file
 from hazemap.readers.open_table import open_table
 from hazemap.readers.stored_file import RangeFile
-from hazemap.remote_url import SIGNED, RemoteUrl, is_remote
-from hazemap.specs.table_spec import TableSpec, named_after
+from hazemap.sources.source import SIGNED, RemoteFiles, parse_source
+from hazemap.specs.table_spec import TableSpec
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote, RowIsPerson
 
 HIDDEN = "hunter2hunter2"
@@ -313,8 +313,7 @@ def test_statistics_read_it_too(url, home):
     ],
 )
 def test_a_secret_in_an_address_is_refused_and_not_shown(text, home, capsys):
-    assert is_remote(text)
-    for attempt in (TableSpec, RemoteUrl.parse, open_table, named_after):
+    for attempt in (TableSpec, RemoteFiles.parse, open_table, parse_source):
         with pytest.raises(InputError) as refused:
             attempt(text)
         assert HIDDEN not in str(refused.value)
@@ -340,4 +339,4 @@ def test_a_secret_in_an_address_is_refused_and_not_shown(text, home, capsys):
 )
 def test_addresses_that_are_not_read_are_refused_in_words(text, why):
     with pytest.raises(InputError, match=why):
-        RemoteUrl.parse(text)
+        RemoteFiles.parse(text)

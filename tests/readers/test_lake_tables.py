@@ -14,6 +14,7 @@ from tests.tables.people import crowd, same
 
 from hazemap.errors import FileError, TableError
 from hazemap.execution.run import fingerprint
+from hazemap.sources.source import parse_source
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote
 
 deltalake = pytest.importorskip("deltalake")
@@ -61,10 +62,11 @@ def test_a_delta_table_in_a_bucket_is_the_same_and_is_seen_to_change(s3, delta, 
     deltalake.DeltaTable(delta).create_checkpoint()
     put(s3, tmp_path)
     assert same(votes("s3://city/visits", AtMostRows(2)), votes(delta, AtMostRows(2)))
-    before = fingerprint("s3://city/visits"), fingerprint(str(delta))
+    before = fingerprint(parse_source("s3://city/visits")), fingerprint(parse_source(delta))
     deltalake.write_deltalake(delta, ROWS.slice(0, 50), mode="append")
     put(s3, tmp_path)
-    assert fingerprint("s3://city/visits") != before[0] and fingerprint(str(delta)) != before[1]
+    assert fingerprint(parse_source("s3://city/visits")) != before[0]
+    assert fingerprint(parse_source(delta)) != before[1]
     assert same(votes("s3://city/visits", AtMostRows(2)), votes(delta, AtMostRows(2)))
 
 

@@ -9,6 +9,7 @@ from tests.server.postgres import cluster
 from hazemap.errors import FileError, InputError
 from hazemap.readers.postgresql_tables import open_database
 from hazemap.releases.gis.postgis_table import write_table
+from hazemap.sources.source import DatabaseTable
 
 
 @pytest.mark.parametrize(
@@ -108,5 +109,5 @@ def test_a_server_that_refuses_is_told_in_words(base, release):
 def test_a_table_is_read_by_the_url_that_it_was_exported_to(base, release):
     for name, kept in (("Kept_As_Read", "kept_as_read"), ('public."Kept As Read"', "Kept As Read")):
         write_table(release, f"{base}&table={name}")
-        assert open_database(f"{base}&table={name}").name == f"the table {name} in PostgreSQL"
+        assert open_database(DatabaseTable.parse(f"{base}&table={name}")).name == f"the table {name} in PostgreSQL"
         assert answers(base, f"SELECT count(*) FROM pg_class WHERE relname = '{kept}'") == [(1,)]

@@ -4,6 +4,7 @@ import json
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,15 +13,19 @@ import hazemap
 from hazemap import publish
 from hazemap.cli.main import main
 from hazemap.execution import run as execution
+from hazemap.execution.crash_recovery import Recoverable
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.random_stream import Stream
 from hazemap.readers import file_formats, open_table
+from hazemap.sources.source import parse_source
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.studio import table_preview
+from hazemap.studio.ledger_view import can_recover
 from hazemap.studio.refusals import SENTENCES
-from hazemap.studio.stewards import Stewards
+from hazemap.studio.root_folder import RootFolder
+from hazemap.studio.stewards import Steward, Stewards
 
 from .scene import BOX, Browser, Scene, order, reviewed, write_table
 
@@ -538,3 +543,15 @@ def test_a_file_of_elsewhere_is_recovered_by_the_command_line(scene, tmp_path):
     assert "command line" in browser.post("/v1/recover", {"charge": waiting["charge"]}).text
     assert not (tmp_path / "away.parquet").exists()
     assert Path(Ledger(scene.book.path).path).exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "possible"),
+    [("visits.csv", True), ("../visits.csv", False), ("postgresql:///db?table=visits", False), ("s3://city/x", False)],
+)
+def test_the_studio_asks_no_table_outside_of_its_folder_to_recover_a_release(tmp_path, monkeypatch, source, possible):
+    monkeypatch.chdir(tmp_path)  # where a URL that is taken for a path would lie in the folder
+    who = Steward("ann", RootFolder.at(tmp_path), Ledger(tmp_path / "ledger.sqlite"))
+    waiting = Recoverable(None, str(tmp_path / "map.parquet"), parse_source(source), 0, False, False)
+    assert can_recover(who, waiting) is possible
+    assert can_recover(who, replace(waiting, ended=True))

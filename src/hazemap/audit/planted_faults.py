@@ -4,7 +4,6 @@ A planted fault is a context manager that is only ever entered in a process of i
 (`audit.subprocess_runs.SubprocessRuns`). Its docstring says what it breaks and who is exposed by it.
 """
 
-import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -41,6 +40,7 @@ from hazemap.protocols.shuffle import client
 from hazemap.readers import open_table as sources
 from hazemap.readers.file_formats import open_files
 from hazemap.shuffler import shuffler_service
+from hazemap.sources.source import Files
 from hazemap.tables.contribution_bounding import AtMostRows, Sensitivity
 from hazemap.tables.keyed_hash import KeyWords
 from hazemap.tables.votes import Votes
@@ -160,10 +160,10 @@ def sniffed_dialect() -> Iterator[None]:
     One line of one person can then change how everybody's lines are read.
     """
 
-    def sniffing(connection: DuckDBConnection, path: Any, *rest: Any, **options: Any) -> TableSource:
-        name = os.fspath(path)
+    def sniffing(connection: DuckDBConnection, files: Files, *rest: Any, **options: Any) -> TableSource:
+        name = str(files)
         if not name.endswith(".csv"):
-            return open_files(connection, path, *rest, **options)
+            return open_files(connection, files, *rest, **options)
         rows = f"read_csv([{literal(name)}], header = true, all_varchar = true, ignore_errors = true)"
         kinds = dict.fromkeys(connection.kinds(rows, name), "VARCHAR")
         written = named_numbers(list(kinds))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from hazemap.cli.console_output import note
 from hazemap.errors import HazemapError, Stopped
+from hazemap.sources.source import LocalFiles
 
 if TYPE_CHECKING:
     from hazemap.specs.release_spec import ReleaseSpec
@@ -25,7 +26,7 @@ def reading_notes(order: "ReleaseSpec | StatisticsSpec") -> list[str]:
     notes = []
     if order.timed:
         notes.append(f"Times were read as {order.table.times}.")
-    if order.table.source is not None and _is_csv(order.table.source):
+    if _is_csv(order):
         notes.append(_of_lines(order))
     return notes
 
@@ -45,24 +46,24 @@ def where_nobody_is(order: "ReleaseSpec | StatisticsSpec") -> str:
     """What to check if the noise hides whether any row counted, from options and names alone."""
     looks = ["whether the box is the right one", "whether coordinates are degrees, not swapped, in the right columns"]
     looks += [NO_TIME] if order.timed else []
-    looks += [NO_LINE] if order.table.source is not None and _is_csv(order.table.source) else []
+    looks += [NO_LINE] if _is_csv(order) else []
     return f"look {', '.join(looks[:-1])} and {looks[-1]}"
 
 
-def _is_csv(source: str) -> bool:
+def _is_csv(order: "ReleaseSpec | StatisticsSpec") -> bool:
     from hazemap.readers.file_formats import reads_csv
 
-    return reads_csv(source)
+    return order.table.address is not None and reads_csv(order.table.address)
 
 
 def _of_lines(order: "ReleaseSpec | StatisticsSpec") -> str:
     """By the header of a single local file; in general words for other sources."""
     from hazemap.readers.csv_files import read_header
 
-    source, fields = str(order.table.source), "as many fields as its header"
-    if os.path.isfile(source):  # noqa: PTH113 - a path as it was written
+    source, fields = order.table.address, "as many fields as its header"
+    if isinstance(source, LocalFiles) and os.path.isfile(source.path):  # noqa: PTH113 - a path as it was written
         try:
-            names = read_header(source, order.table.dialect).names
+            names = read_header(source.path, order.table.dialect).names
         except HazemapError:
             names = ()
         if names:

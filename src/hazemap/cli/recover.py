@@ -122,7 +122,7 @@ def _facts(each: "Recoverable") -> dict[str, Any]:
         "dataset": charge.dataset,
         "what": charge.what,
         "file": each.output,
-        "source": each.source,
+        "source": None if each.source is None else str(each.source),
         "answered": each.answered,
         "ended": each.ended,
         "running": each.running,

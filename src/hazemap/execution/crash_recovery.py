@@ -38,8 +38,7 @@ from hazemap.privacy.privacy_unit import VALUES_ONLY
 from hazemap.privacy.random_stream import Stream
 from hazemap.releases import Release, Statistics
 from hazemap.releases.file_metadata import pack
-from hazemap.remote_url import is_named, is_remote
-from hazemap.spark_name import is_spark
+from hazemap.sources.source import Address, Files, RemoteFiles, SparkCatalogueTable
 from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.specs.values_only_spec import PublicLocationSpec
 
@@ -56,7 +55,7 @@ class Recoverable:
 
     record: LedgerCharge
     output: str | None
-    source: str | None
+    source: Address | None
     answered: int
     ended: bool
     running: bool
@@ -101,7 +100,7 @@ def _seen(record: LedgerCharge, path: Path) -> Recoverable:
     except RunningJournal:
         journal, running = Journal.seen(path), True
     spec = _publication(journal).spec
-    found = Recoverable(record, spec.output, spec.table.source, journal.answered, journal.ended, running)
+    found = Recoverable(record, spec.output, spec.table.address, journal.answered, journal.ended, running)
     if journal.stopped is None:
         return found
     return replace(found, stopped=journal.stopped.found, rest=spec.budget.part(1 - LOOK))
@@ -252,8 +251,8 @@ def _go_on(
             f"{cut}, and its table was handed over in Python: recover it there with the same table, "
             f"hazemap.recover({charge}, source=table)"
         )
-    if spec.table.source is not None and not same_table:
-        _see_the_same(spec.table.source, journal.head["source"], cut)
+    if spec.table.address is not None and not same_table:
+        _see_the_same(spec.table.address, journal.head["source"], cut)
     only = None
     if isinstance(spec, StatisticsSpec) and publication.unit.model == VALUES_ONLY:
         only = PublicLocationSpec.of(spec)
@@ -270,23 +269,23 @@ def _go_on(
     converse(session, trust, account, publication, journal, say, go_on)
 
 
-def _see_the_same(source: str, known: str, cut: str) -> None:
+def _see_the_same(source: Address, known: str, cut: str) -> None:
     """`FileError`, with what to do, if a table cannot be verified as the one that was paid for."""
     vouch = "if its rows are the same, say so (--same-table, same_table=True)"
-    if is_named(source):
-        where = "in Spark" if is_spark(source) else "in a database"
+    if not isinstance(source, Files):
+        where = "in Spark" if isinstance(source, SparkCatalogueTable) else "in a database"
         raise FileError(
             f"{cut}. {source} is {where}, where hazemap cannot tell whether it was changed since, so it is not "
             f"read again unasked: {vouch}"
         )
     try:
-        if fingerprint(source, strict=is_remote(source)) == known:
+        if fingerprint(source, strict=isinstance(source, RemoteFiles)) == known:
             return
     except FileError as error:
         raise FileError(
             f"{cut}, and the rest cannot be asked now: {error}. Recover it again once it can be read"
         ) from None
-    if is_remote(source):
+    if isinstance(source, RemoteFiles):
         raise FileError(
             f"{cut}, and {source} was changed since, by what its store says of sizes, times and versions: put back "
             f"what was there; or, {vouch}"

@@ -80,7 +80,7 @@ LONGEST_NAME, LONGEST_PATH, LONGER = 255, 4095, 40
 
 def free_place(path: Path, spec: ReleaseSpec | StatisticsSpec) -> Path:
     """The path of the file, if it can be written; else `FileError`."""
-    source, algorithm = spec.table.source, spec.algorithm
+    source, algorithm = spec.table.address, spec.algorithm
     if path.suffix.lower() not in SUFFIXES:
         raise FileError(f"a release is a file that ends in {' or '.join(SUFFIXES)}; found {path.name!r}")
     inner = algorithm.method if isinstance(algorithm, PrivateBoundingBox) else algorithm

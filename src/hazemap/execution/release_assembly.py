@@ -23,7 +23,6 @@ from hazemap.privacy.privacy_unit import Unit
 from hazemap.privacy.statement import Statement
 from hazemap.privacy.statement_facts import Randomness, StatementFacts
 from hazemap.releases import MarkedRelease, MarkedTimedRelease, Release, Statistics, TimedRelease
-from hazemap.remote_url import absolute
 from hazemap.specs.parsing import DistrictFiles, HexagonList, cells_of_values
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.statistics_spec import StatisticsSpec
@@ -147,8 +146,8 @@ class Publication:
         """The same with the whole paths of its files, so that it means the same in any folder."""
         spec = self.spec
         changed: dict[str, Any] = {} if spec.output is None else {"output": str(Path(spec.output).absolute())}
-        if spec.table.source is not None:
-            changed["table"] = replace(spec.table, source=absolute(spec.table.source))
+        if spec.table.address is not None:
+            changed["table"] = replace(spec.table, source=str(spec.table.address.absolute))
         if isinstance(spec, StatisticsSpec) and isinstance(spec.cells, DistrictFiles | HexagonList):
             cells = spec.cells.absolute
             if cells_of_values(cells.text) == cells:  # not where a folder's name has a sign in it that divides names

@@ -40,7 +40,7 @@ from hazemap.privacy.statement_facts import Randomness
 from hazemap.readers.file_formats import state_of
 from hazemap.readers.open_table import open_table
 from hazemap.releases import Release, Statistics
-from hazemap.remote_url import absolute, is_named
+from hazemap.sources.source import Address, Files
 from hazemap.specs.method_from_name import reach
 from hazemap.specs.parsing import values_only
 from hazemap.specs.release_spec import ReleaseSpec
@@ -86,7 +86,7 @@ def execute(
     with nullcontext() if goal is None else only_writer(goal):
         if goal is not None:
             free_place(goal, spec)  # somebody may have written it until it was locked
-        key, found = os.urandom(16), fingerprint(spec.table.source and absolute(spec.table.source))
+        key, found = os.urandom(16), fingerprint(spec.table.address and spec.table.address.absolute)
         table, lookalikes = opened(spec, source, key, memory_limit, say, new=True), Fingerprints(book)
         table.watch(lookalikes.key())
         whose, run = _whose(table, spec, model), uuid.uuid4().hex
@@ -336,7 +336,7 @@ def opened(
     own |= {"timed": timed, "since": window[0], "until": window[1]}
     say("opening the table", None)
     table = open_table(
-        source if of.source is None else of.source,
+        of.address or source,
         person=of.person,
         lon=of.lon,
         lat=of.lat,
@@ -360,7 +360,7 @@ def opened(
     return table
 
 
-def fingerprint(source: str | None, strict: bool = False) -> str | None:
+def fingerprint(source: Address | None, strict: bool = False) -> str | None:
     """The names, sizes and times of change of the files of a source, as a digest; None for a table in memory.
 
     For remote files it is what the store or the server says of them. A table in a database or in Spark never has the
@@ -368,7 +368,7 @@ def fingerprint(source: str | None, strict: bool = False) -> str | None:
     """
     if source is None:
         return None
-    if is_named(source):
+    if not isinstance(source, Files):
         return os.urandom(32).hex()
     found: list[tuple[str, int, str]] = []
     try:

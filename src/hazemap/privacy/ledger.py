@@ -25,7 +25,6 @@ from functools import cached_property
 from pathlib import Path
 
 from hazemap.errors import HazemapWarning, InputError, LedgerError
-from hazemap.postgresql_url import checked_url, is_url
 from hazemap.privacy.budget import Budget, PrivacyAmount, PureDP, make_up
 from hazemap.privacy.first_cap import FirstCap
 from hazemap.privacy.ledger_account import REST, Foreseen, LedgerAccount
@@ -64,6 +63,7 @@ from hazemap.privacy.ledger_store import (
 from hazemap.privacy.ledger_units import check_unit, settle, to_fix
 from hazemap.privacy.privacy_unit import FULL, VALUES_ONLY, Model, Unit
 from hazemap.privacy.statement import Statement, budget_to_json
+from hazemap.sources.postgresql import checked_url, is_url
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from hazemap import postgresql
 from hazemap.errors import CapExceeded, InputError, LedgerError
 from hazemap.privacy.ledger_store import RESTORE, Forgotten, NewCharge, Noted, home
 from hazemap.privacy.privacy_unit import VALUES_ONLY, Model
+from hazemap.sources import postgresql
 
 T = TypeVar("T")
 

@@ -6,10 +6,10 @@ from contextlib import closing
 from dataclasses import dataclass
 from importlib.resources import files
 
-from hazemap import postgresql
 from hazemap.errors import InputError, LedgerError
-from hazemap.postgresql_url import checked_url
 from hazemap.privacy.ledger_postgresql import GROUPS, SCHEMA, VERSION
+from hazemap.sources import postgresql
+from hazemap.sources.postgresql import checked_url
 
 _OLDEST = 140_000
 _LONGEST = 40

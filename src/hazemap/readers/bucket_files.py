@@ -16,7 +16,7 @@ from typing import Any
 
 from hazemap.errors import FileError
 from hazemap.readers.stored_file import RangeFile, StoredFile
-from hazemap.remote_url import RemoteUrl
+from hazemap.sources.source import RemoteFiles
 
 MOST_FILES = 100_000
 PATIENCE = 60
@@ -89,7 +89,7 @@ def filesystem(scheme: str) -> Any:
     return fs.GcsFileSystem(retry_time_limit=limit)
 
 
-def found_files(url: RemoteUrl) -> list[BucketFile]:
+def found_files(url: RemoteFiles) -> list[BucketFile]:
     """The objects of an address, by name: one, all in a folder, or those that fit a pattern. `FileError` if there is
     none. A folder's objects are not told apart here by what they are.
     """
@@ -102,7 +102,7 @@ def found_files(url: RemoteUrl) -> list[BucketFile]:
     return listed
 
 
-def folder_of(url: RemoteUrl) -> str:
+def folder_of(url: RemoteFiles) -> str:
     """The key of the folder under which the address's objects lie, with the bucket: what stands before any pattern."""
     names = list[str]()
     for name in url.parts:
@@ -112,7 +112,7 @@ def folder_of(url: RemoteUrl) -> str:
     return "/".join(names)
 
 
-def _listed(url: RemoteUrl) -> list[BucketFile]:
+def _listed(url: RemoteFiles) -> list[BucketFile]:
     from pyarrow import fs
 
     store, key = filesystem(url.scheme), "/".join(url.parts)
@@ -148,7 +148,7 @@ def _fits(names: Sequence[str], pattern: Sequence[str]) -> bool:
     return fnmatchcase(names[0], pattern[0]) and _fits(names[1:], pattern[1:])
 
 
-def _file(url: RemoteUrl, one: Any) -> BucketFile:
+def _file(url: RemoteFiles, one: Any) -> BucketFile:
     return BucketFile(url.scheme, one.path, max(0, int(one.size or 0)), int(one.mtime_ns or 0))
 
 

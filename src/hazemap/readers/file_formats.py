@@ -31,24 +31,21 @@ from hazemap.readers.parquet_geometry import common_geometry, geometry_of
 from hazemap.readers.stored_file import StoredFile
 from hazemap.readers.stored_folder import StoredFolder, asked, changing, folder_at, size_of
 from hazemap.readers.value_coercion import is_checked
-from hazemap.remote_url import lies_elsewhere
+from hazemap.sources.source import Address, Files, LocalFiles, RemoteFiles
 
 PARQUET = (".parquet", ".pq", ".parq", ".geoparquet")
 CSV = tuple(kind + packed for kind in (".csv", ".tsv", ".txt") for packed in ("", ".gz", ".zst"))
 ENDINGS = {"Parquet": PARQUET, "CSV": CSV, "GeoJSON": GEOJSON, "vector": VECTORS}
 
 
-def open_files(
-    connection: DuckDBConnection, path: str | os.PathLike[str], dialect: CsvDialect, named: Sequence[str]
-) -> TableSource:
+def open_files(connection: DuckDBConnection, source: Files, dialect: CsvDialect, named: Sequence[str]) -> TableSource:
     """The table in a file, in all files of a folder, or in the files that fit a pattern, in order of name.
 
     A folder with the log of a Delta table or the metadata of an Iceberg table is that table. GeoJSON declares no
     columns; those in `named` are read.
     """
-    name = os.fspath(path)
-    layer = layer_of(name)[1]
-    folder = folder_at(layer_of(name)[0])
+    name, (place, layer) = str(source), layer_of(source)
+    folder = folder_at(place)
     if folder.lake == "Delta":
         from hazemap.readers.delta_tables import open_delta
 
@@ -101,23 +98,22 @@ def _tables_in(folder: StoredFolder) -> StoredFolder:
     return StoredFolder(folder.name, kept, True)
 
 
-def files_of(source: str) -> list[str]:
+def files_of(source: LocalFiles) -> list[str]:
     """The files of this machine in which a table is, by name; `FileError` where there is none."""
     return [str(file) for file in _tables_in(folder_at(layer_of(source)[0])).files.values()]
 
 
-def state_of(source: str) -> list[tuple[str, int, str]]:
+def state_of(source: Files) -> list[tuple[str, int, str]]:
     """The names, sizes and times of change of the files of a table, and of all that says which of them count."""
     folder = folder_at(layer_of(source)[0])
     return (folder if folder.lake else _tables_in(folder)).state
 
 
-def belongs(file: str | os.PathLike[str], source: str) -> bool:
+def belongs(file: str | os.PathLike[str], source: Address) -> bool:
     """Whether a file is one of a table's, or would be if it were there: in its folder, or fitting its pattern."""
-    if lies_elsewhere(source):
+    if not isinstance(source, LocalFiles):
         return False
-    goal, name = Path(os.path.realpath(file)), layer_of(source)[0]
-    path = Path(os.path.realpath(name))
+    goal, path = Path(os.path.realpath(file)), Path(os.path.realpath(str(layer_of(source)[0])))
     if path.is_dir():
         return bool(_kind(goal.name)) and goal.is_relative_to(path)
     pattern = not path.is_file() and goal.parent == path.parent and fnmatch(goal.name, path.name)
@@ -126,12 +122,12 @@ def belongs(file: str | os.PathLike[str], source: str) -> bool:
     return pattern
 
 
-def reads_csv(source: str) -> bool:
+def reads_csv(source: Address) -> bool:
     """Whether a table is of CSV files, by names alone."""
-    if lies_elsewhere(source):
-        return _kind(source) == "CSV"
+    if isinstance(source, RemoteFiles):
+        return _kind(source.path) == "CSV"
     with suppress(FileError, OSError):
-        return all(_kind(file) == "CSV" for file in files_of(source))
+        return isinstance(source, LocalFiles) and all(_kind(file) == "CSV" for file in files_of(source))
     return False
 
 

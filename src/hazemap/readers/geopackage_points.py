@@ -11,6 +11,7 @@ from hazemap.engines.table_source import FED, Geometry, SourcePart, TableSource
 from hazemap.errors import TableError
 from hazemap.gdal import vector_files
 from hazemap.readers.value_coercion import sound
+from hazemap.sources.source import Files, LocalFiles
 
 VECTORS = (".gpkg", ".fgb")
 POINTS = {
@@ -72,16 +73,17 @@ def open_layer(connection: DuckDBConnection, name: str, file: str, layer: str | 
     return TableSource(name, (SourcePart(FED, kinds, feed),), None, geometry)
 
 
-def layer_of(path: str) -> tuple[str, str | None]:
+def layer_of(files: Files) -> tuple[Files, str | None]:
     """The file and the layer in `file.gpkg:layer`.
 
-    >>> layer_of("nowhere.gpkg:visits")
-    ('nowhere.gpkg', 'visits')
+    >>> layer_of(LocalFiles("nowhere.gpkg:visits"))
+    (LocalFiles(path='nowhere.gpkg'), 'visits')
     """
-    file, colon, layer = path.rpartition(":")
-    if colon and file.lower().endswith(VECTORS) and not Path(path).exists():
-        return file, layer
-    return path, None
+    if isinstance(files, LocalFiles) and not Path(files.path).exists():
+        file, _, layer = files.path.rpartition(":")
+        if file.lower().endswith(VECTORS):
+            return LocalFiles(file), layer
+    return files, None
 
 
 def _free(name: str, names: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from urllib.parse import urljoin, urlsplit
 
 from hazemap.errors import FileError, TableError
 from hazemap.readers.stored_file import RangeFile, StoredFile
-from hazemap.remote_url import SIGNED, RemoteUrl
+from hazemap.sources.source import SIGNED, RemoteFiles
 
 PATIENCE = 60.0
 """Seconds for a connection, and for any next bytes."""
@@ -52,7 +52,7 @@ class Version:
 class HttpsFile(StoredFile):
     """A file as its server first described it. `target` is what the server is asked for; it is never shown."""
 
-    url: RemoteUrl
+    url: RemoteFiles
     target: str
     version: Version
 
@@ -68,7 +68,7 @@ class HttpsFile(StoredFile):
         return self.version.size
 
     @classmethod
-    def found(cls, url: RemoteUrl) -> "HttpsFile":
+    def found(cls, url: RemoteFiles) -> "HttpsFile":
         """The file that is there now; `FileError` where there is none that can be read by ranges."""
         target = url.target
         with _Requests(url) as requests:
@@ -110,7 +110,7 @@ class HttpsFile(StoredFile):
 class _Requests:
     """Requests to one host over one connection, which is made again where it breaks."""
 
-    def __init__(self, url: RemoteUrl) -> None:
+    def __init__(self, url: RemoteFiles) -> None:
         self._url = url
         self._tls = ssl.create_default_context()
         self._connection: HTTPSConnection | None = None
@@ -222,11 +222,11 @@ class _BusyServerError(Exception):
     """The bytes that may pass."""
 
 
-def _changed(url: RemoteUrl) -> FileError:
+def _changed(url: RemoteFiles) -> FileError:
     return FileError(f"{url} was changed while it was read: read it again when no program writes to it")
 
 
-def _same_host(url: RemoteUrl, target: str, location: str) -> str:
+def _same_host(url: RemoteFiles, target: str, location: str) -> str:
     """The target of a redirect; `TableError` for one to another host or away from https."""
     try:
         goal = urlsplit(urljoin(f"https://{url.place}{target}", location))

@@ -19,7 +19,6 @@ from hazemap.engines.spark import ClusterFeed, SparkTable
 from hazemap.engines.table_source import ChoosingFeed, Feed, Geometry, SourcePart, TableSource
 from hazemap.errors import InputError, TableError
 from hazemap.parallel_map import processors
-from hazemap.postgresql_url import is_url
 from hazemap.readers.column_names import CELL, LAT, LON, MEASURED, PERSON, TIME, VALUE, refuse_plain
 from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.readers.data_frames import open_frame
@@ -28,7 +27,7 @@ from hazemap.readers.mark_columns import marked_columns, number_of, side_of
 from hazemap.readers.postgresql_tables import open_database
 from hazemap.readers.spark_tables import is_spark_frame, open_spark_frame, open_spark_table
 from hazemap.readers.time_columns import Limit, time_column, utc
-from hazemap.spark_name import is_spark
+from hazemap.sources.source import DatabaseTable, Frame, SparkCatalogueTable, parse_source
 from hazemap.spatial.bounding_box import Box
 from hazemap.tables.keyed_hash import SamplingKey
 from hazemap.temporal.time_format import TimeFormat
@@ -124,15 +123,15 @@ def source_of(
 
     The dialect is that of CSV files; `named` are columns to be looked for where files do not declare any.
     """
-    if is_url(source):
-        return open_database(source)
-    if is_spark(source):
-        return open_spark_table(source)
-    if is_spark_frame(source):
-        return open_spark_frame(source)
-    if isinstance(source, str | os.PathLike):
-        return open_files(connection, source, dialect, named)
-    return open_frame(connection, source)
+    match parse_source(source):
+        case DatabaseTable() as table:
+            return open_database(table)
+        case SparkCatalogueTable() as table:
+            return open_spark_table(table)
+        case Frame(table):
+            return open_spark_frame(table) if is_spark_frame(table) else open_frame(connection, table)
+        case files:
+            return open_files(connection, files, dialect, named)
 
 
 def named_columns(*columns: str | None) -> list[str]:

@@ -9,10 +9,10 @@ from typing import Any
 from weakref import finalize
 
 from hazemap.errors import FileError
-from hazemap.postgresql import connect, driver
-from hazemap.postgresql_url import TableUrl
 from hazemap.readers.postgresql_copy import record_batches
 from hazemap.readers.postgresql_types import DamagedCopy, Decoder
+from hazemap.sources.postgresql import connect, driver
+from hazemap.sources.source import DatabaseTable
 
 OLDEST = 130_000
 """PostgreSQL 13, the first that strips zeros of numbers (`trim_scale`)."""
@@ -37,7 +37,7 @@ class Session:
     A sample draws by the rank of a row among its person's rows, so their order is kept as far as SQL can.
     """
 
-    def __init__(self, url: TableUrl) -> None:
+    def __init__(self, url: DatabaseTable) -> None:
         self.name = f"the table {url.table} in PostgreSQL"
         psycopg = driver()
         try:

@@ -20,11 +20,11 @@ from hazemap.engines.arrow_arrays import texts
 from hazemap.engines.duckdb_connection import quoted
 from hazemap.engines.table_source import FED, Geometry, SourcePart, TableSource, named_numbers
 from hazemap.errors import TableError
-from hazemap.postgresql_url import TableUrl
 from hazemap.readers.csv_parser import numbers_in
 from hazemap.readers.postgresql_points import PointType, point_types
 from hazemap.readers.postgresql_session import Session
 from hazemap.readers.postgresql_types import CHOICE, DATE, DOUBLE, NUMERIC, SINGLE, TIME, TYPES, ZONED, ColumnType
+from hazemap.sources.source import DatabaseTable
 from hazemap.spatial.bounding_box import Box
 
 KINDS = "rpvmf"
@@ -120,13 +120,12 @@ class CopiedTable:
         return kind
 
 
-def open_database(text: str) -> TableSource:
+def open_database(url: DatabaseTable) -> TableSource:
     """The table or view that a URL names; no row is read.
 
-    `InputError` for a URL that is none; `FileError` for a server that cannot be reached, and for a table that is not
+    `FileError` for a server that cannot be reached, and for a table that is not
     there or may not be read.
     """
-    url = TableUrl.parse(text)
     session = Session(url)
     relation = _relation(session, url)
     declared = session.described(relation)
@@ -141,7 +140,7 @@ def open_database(text: str) -> TableSource:
     return TableSource(session.name, (SourcePart(FED, kinds, feed, feed.numbers),), None, geometry)
 
 
-def _relation(session: Session, url: TableUrl) -> str:
+def _relation(session: Session, url: DatabaseTable) -> str:
     """The quoted name of a table or view, with its schema; `FileError` where there is none."""
     found = session.ask(
         "SELECT n.nspname, c.relname, c.relkind::pg_catalog.text FROM pg_catalog.pg_class c"

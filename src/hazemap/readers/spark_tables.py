@@ -15,7 +15,7 @@ from hazemap.engines.spark import explained
 from hazemap.engines.table_source import FED, SourcePart, TableSource
 from hazemap.errors import FileError, InputError, TableError
 from hazemap.readers.value_coercion import sound
-from hazemap.spark_name import spark_table
+from hazemap.sources.source import SparkCatalogueTable
 from hazemap.spatial.bounding_box import Box
 
 KINDS = {
@@ -149,11 +149,10 @@ def open_spark_frame(frame: Any, name: str = "the DataFrame") -> TableSource:
     return TableSource(name, (SourcePart(FED, kinds, feed),))
 
 
-def open_spark_table(source: str) -> TableSource:
-    """The table that `spark:NAME` names, in the session that there is, or else in the one that the environment says."""
-    name = spark_table(source)
-    with explained(source):
-        return open_spark_frame(session().table(name), source)
+def open_spark_table(table: SparkCatalogueTable) -> TableSource:
+    """A table of the session that there is, or else of the one that the environment says."""
+    with explained(str(table)):
+        return open_spark_frame(session().table(table.name), str(table))
 
 
 def session() -> Any:

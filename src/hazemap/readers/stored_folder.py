@@ -14,7 +14,7 @@ from hazemap.errors import FileError
 from hazemap.readers.bucket_files import folder_of, found_files
 from hazemap.readers.held_file import HeldFile, held
 from hazemap.readers.stored_file import StoredFile
-from hazemap.remote_url import RemoteUrl, is_remote
+from hazemap.sources.source import LocalFiles, RemoteFiles
 
 AT_ONCE = 16
 """The number of remote files that are asked at once."""
@@ -90,9 +90,9 @@ def changing(files: Sequence[str | StoredFile]) -> Callable[[], None]:
     return check
 
 
-def folder_at(name: str) -> StoredFolder:
+def folder_at(files: LocalFiles | RemoteFiles) -> StoredFolder:
     """The file, the folder or the files of a pattern by this name; `FileError` where there is none."""
-    return _remote(RemoteUrl.parse(name)) if is_remote(name) else _local(name)
+    return _remote(files) if isinstance(files, RemoteFiles) else _local(files.path)
 
 
 def _local(name: str) -> StoredFolder:
@@ -119,7 +119,7 @@ def _leads_out(file: Path, folder: Path) -> bool:
     return False
 
 
-def _remote(url: RemoteUrl) -> StoredFolder:
+def _remote(url: RemoteFiles) -> StoredFolder:
     if url.scheme == "https":
         from hazemap.readers.https_file import HttpsFile
 

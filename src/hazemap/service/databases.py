@@ -14,9 +14,9 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from hazemap import postgresql
 from hazemap.errors import InputError, StoreError
-from hazemap.postgresql_url import checked_url, is_url
+from hazemap.sources import postgresql
+from hazemap.sources.postgresql import checked_url, is_url
 
 _APPLICATION = 0x48415A53  # "HAZS", in SQLite's header
 _JOURNAL = 4_096

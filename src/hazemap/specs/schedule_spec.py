@@ -17,12 +17,11 @@ from hazemap.errors import FileError, InputError
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.ledger import data_set_name
 from hazemap.privacy.ledger_records import Occasion
-from hazemap.remote_url import lies_elsewhere
+from hazemap.sources.source import parse_address
 from hazemap.specs.parsing import budget, budget_texts, refuse_absurd
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.spec_fields import RELEASE, SCHEMAS, Field, Value
 from hazemap.specs.specification import LONGEST, checked, checked_fields, to_toml
-from hazemap.specs.table_spec import named_after
 from hazemap.temporal.calendar_periods import Calendar, Period, utc_text
 
 HERE = "{period}"
@@ -133,7 +132,7 @@ class ScheduleSpec:
         source = str(self.release["source"])
         if "dataset" not in self.release and HERE in source:
             raise InputError(f"every period has a file of its own, {source}: name the data set that pays for all")
-        return str(self.release.get("dataset", named_after(source)))
+        return str(self.release.get("dataset") or parse_address(source).dataset)
 
     def of(self, period: Period, prior: Path | None = None) -> ReleaseSpec:
         """What is released for a period, with the cells of an earlier release to begin with."""
@@ -176,9 +175,9 @@ class ScheduleSpec:
         if not any(money):
             raise InputError("a [schedule] says what a year may cost: yearly_epsilon, or yearly_rho")
         release = checked_fields(checked(document), RELEASE)
-        for name in ("source", "output", "prior") if folder is not None else ():
-            if isinstance(release.get(name), str) and not lies_elsewhere(release[name]):
-                release[name] = str(folder / release[name])
+        if folder is not None:
+            named = {name: str(release[name]) for name in ("source", "output", "prior") if name in release}
+            release |= {name: str(parse_address(written).below(folder)) for name, written in named.items()}
         zone = given.get("time_zone", "UTC")
         begins, ends = (_day(name, given.get(name)) for name in ("begins", "ends"))
         return cls(

@@ -16,12 +16,13 @@ from typing import Any, ClassVar, Self, get_origin, get_type_hints
 
 from hazemap.errors import InputError
 from hazemap.privacy.budget import Budget
+from hazemap.sources.source import Frame, parse_source
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.plane import PlaneBox
 from hazemap.specs.parsing import budget as parsed_budget
 from hazemap.specs.parsing import budget_texts, refuse_absurd
 from hazemap.specs.spec_fields import Field, Value
-from hazemap.specs.table_spec import TableSpec, named_after, path_of
+from hazemap.specs.table_spec import TableSpec
 from hazemap.temporal.time_slots import Slots
 
 ASSUMPTIONS = (
@@ -75,9 +76,10 @@ class Specification:
             for name, value in asked.items()
             if value is not None
         }
-        table = TableSpec.taken(path_of(source), given)
+        place = parse_source(source)
+        table = TableSpec.taken(None if isinstance(place, Frame) else str(place), given)
         money = parsed_budget(*(given.pop(name, None) for name in ("epsilon", "delta", "rho")))
-        given.setdefault("dataset", named_after(source))
+        given.setdefault("dataset", place.dataset)
         if "output" in given:
             given["output"] = os.fspath(given["output"])
         if isinstance(given.get("box"), str):
@@ -106,7 +108,7 @@ class Specification:
                 raise InputError(f"{each.name} of a specification cannot be a {type(found).__name__}")
         refuse_absurd(self.budget)
         if not self.dataset:
-            object.__setattr__(self, "dataset", named_after(self.table.source))
+            object.__setattr__(self, "dataset", self.table.dataset)
 
     @classmethod
     def from_json(cls, data: object, known: object = None) -> Self:
@@ -120,7 +122,7 @@ class Specification:
         """
         document = {**self.table.document, **budget_texts(self.budget), **self.written()}
         found = {name: document.get(name, getattr(self, name, None)) for name in self.NAMES}
-        if self.dataset == named_after(self.table.source):
+        if self.dataset == self.table.dataset:
             del found["dataset"]
         return {name: value for name, value in found.items() if value is not None}
 

@@ -1,15 +1,11 @@
 """The table that a specification is about, and how to read it."""
 
-import os
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hazemap.errors import InputError
-from hazemap.postgresql_url import TableUrl, is_url
 from hazemap.readers.csv_dialect import CsvDialect
-from hazemap.remote_url import RemoteUrl, is_remote
-from hazemap.spark_name import is_spark, last_name, spark_table
+from hazemap.sources.source import Address, Frame, parse_address
 from hazemap.specs.spec_fields import Value
 from hazemap.temporal.time_format import TimeFormat, checked_format
 
@@ -25,7 +21,7 @@ class TableSpec:
     """Where a table is (a file, folder, pattern, or an address elsewhere), the columns that were named, and from when
     until when rows count.
 
-    `source` is None for a table in memory, which nobody can open again from here.
+    `source` and the `address` that it means are None for a table in memory, which nobody can open again from here.
 
     >>> TableSpec("visits.parquet", person="user").document
     {'source': 'visits.parquet', 'person': 'user'}
@@ -41,6 +37,7 @@ class TableSpec:
     dialect: CsvDialect = USUAL_DIALECT
     cell_column: str | None = None
     time_format: TimeFormat = "iso"
+    address: Address | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name in COLUMNS:
@@ -48,12 +45,7 @@ class TableSpec:
             if value is not None and (not isinstance(value, str) or not value):
                 raise InputError(f"{name} must be non-empty text; found {type(value).__name__}")
         checked_format(self.time_format)
-        if is_url(self.source):
-            TableUrl.parse(str(self.source))
-        if is_spark(self.source):
-            spark_table(str(self.source))
-        if is_remote(self.source):
-            RemoteUrl.parse(str(self.source))
+        object.__setattr__(self, "address", None if self.source is None else parse_address(self.source))
         if self.cell_column is not None and (self.lon is not None or self.lat is not None):
             raise InputError("a row is in the H3 cell of --cell-column or at --lon and --lat: name one or the other")
         if not isinstance(self.dialect, CsvDialect):
@@ -76,6 +68,11 @@ class TableSpec:
         return named | {name: value for name, value in told.items() if value != getattr(USUAL_DIALECT, name)}
 
     @property
+    def dataset(self) -> str:
+        """The data set that the table belongs to, unless somebody says otherwise."""
+        return Frame.dataset if self.address is None else self.address.dataset
+
+    @property
     def window(self) -> tuple[str | None, str | None]:
         """From when, and until before when, rows count."""
         return self.since, self.until
@@ -96,26 +93,3 @@ class TableSpec:
         return " ".join(
             f"{word} {time}" for word, time in zip(("from", "until before"), self.window, strict=True) if time
         )
-
-
-def path_of(source: Any) -> str | None:
-    """A path as text, or None for a table in memory."""
-    return os.fspath(source) if isinstance(source, str | os.PathLike) else None
-
-
-def named_after(source: Any) -> str:
-    """The data set that a source belongs to, unless somebody says otherwise: the name of its
-    file, folder or table.
-
-    >>> named_after("data/nyc.csv.gz"), named_after("trips/*.parquet"), named_after(None)
-    ('nyc', 'trips', 'memory')
-    """
-    if not isinstance(source, str | os.PathLike):
-        return "memory"
-    if is_url(source):
-        return TableUrl.parse(str(source)).names[-1]
-    if is_spark(source):
-        return last_name(str(source))
-    names = RemoteUrl.parse(str(source)).parts if is_remote(source) else Path(source).absolute().parts
-    parts = [part for part in names if not set("*?[") & set(part)]
-    return parts[-1].lstrip(".").partition(".")[0] or "memory"

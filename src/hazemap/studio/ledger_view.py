@@ -7,6 +7,7 @@ from hazemap.execution.crash_recovery import Recoverable, recoverable
 from hazemap.privacy.ledger import data_set_name
 from hazemap.privacy.ledger_facts import balance_facts, change_facts, charge_facts
 from hazemap.privacy.ledger_records import LedgerBalance, LedgerChange
+from hazemap.sources.source import LocalFiles
 from hazemap.studio.command_text import Commands
 from hazemap.studio.refusals import refused
 from hazemap.studio.stewards import Steward
@@ -54,8 +55,10 @@ def can_recover(who: Steward, each: Recoverable) -> bool:
     """Whether the studio may: files inside the steward's folder, which nobody makes now."""
     if each.running or each.fault or each.output is None:
         return False
-    files = [each.output] if each.ended or each.source is None else [each.output, each.source]
-    return all(map(who.root.holds, files))
+    table_there = each.ended or each.source is None
+    if isinstance(each.source, LocalFiles):
+        table_there |= who.root.holds(each.source.path)
+    return table_there and who.root.holds(each.output)
 
 
 def said(page: LedgerBalance) -> dict[str, str | None]:

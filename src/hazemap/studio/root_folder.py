@@ -7,6 +7,7 @@ from pathlib import Path
 from hazemap.errors import FileError, InputError
 from hazemap.gdal.tiff_files import open_tiff
 from hazemap.readers.file_formats import ENDINGS, files_of
+from hazemap.sources.source import LocalFiles
 from hazemap.studio.refusals import refused
 
 LONGEST = 1_000
@@ -76,7 +77,7 @@ class RootFolder:
             raise refused(FileError, "noSuchTable", name=name)
         if path.is_dir() and not all(self.holds(each) for each in path.rglob("*") if each.is_symlink()):
             raise refused(FileError, "linkOutside", name=name)
-        files_of(str(path))  # there are some
+        files_of(LocalFiles(str(path)))  # there are some
         return path
 
     def file(self, name: str) -> Path:

@@ -1,6 +1,6 @@
 """A release as a table of PostGIS: made by COPY in one transaction, so it is there whole or not at all.
 
-The URL is one of a table that is read (`postgresql_url`): what was exported is found again by the same name.
+The URL is one of a table that is read (`sources.source`): what was exported is found again by the same name.
 """
 
 import json
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hazemap import postgresql
 from hazemap.errors import FileError, InputError
-from hazemap.postgresql_url import TableUrl
 from hazemap.releases.gis.catalogue_facts import columns_of
+from hazemap.sources import postgresql
+from hazemap.sources.source import DatabaseTable
 from hazemap.spatial.plane import plane_of, reference_system
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def write_table(release: "BaseRelease", url: str, replace: bool = False) -> list
     the table's comment. Raises `FileError`, and changes nothing, where there is a table of this name (unless it is to
     be replaced), no PostGIS, or the server refuses.
     """
-    address = TableUrl.parse(url)
+    address = DatabaseTable.parse(url)
     tables = [(release, address)]
     if release.total_release is not None:
         tables.append((release.total_release, address.beside("_total")))
@@ -67,7 +67,7 @@ def write_table(release: "BaseRelease", url: str, replace: bool = False) -> list
     return made
 
 
-def _begin(cursor: Any, address: TableUrl, replace: bool) -> None:
+def _begin(cursor: Any, address: DatabaseTable, replace: bool) -> None:
     """Refuse what cannot be; make room where a table is to be replaced."""
     from psycopg import sql
 
@@ -84,7 +84,7 @@ def _begin(cursor: Any, address: TableUrl, replace: bool) -> None:
         cursor.execute(sql.SQL("DROP TABLE {}").format(table))
 
 
-def _fill(cursor: Any, release: "BaseRelease", address: TableUrl, srid: int) -> int:
+def _fill(cursor: Any, release: "BaseRelease", address: DatabaseTable, srid: int) -> int:
     """The table with all rows; how many there are."""
     from psycopg import sql
 
@@ -117,7 +117,7 @@ def _rows(block: "Rows", srid: int) -> Any:
     return zip(*columns, np.repeat(shapes, block.times).tolist(), strict=True)
 
 
-def _describe(cursor: Any, release: "BaseRelease", address: TableUrl) -> None:
+def _describe(cursor: Any, release: "BaseRelease", address: DatabaseTable) -> None:
     """The statement, for people and for machines, as the table's comment; what each column is, as its own."""
     from psycopg import sql
 

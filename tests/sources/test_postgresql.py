@@ -4,8 +4,8 @@ import builtins
 
 import pytest
 
-from hazemap import postgresql
 from hazemap.errors import HazemapError
+from hazemap.sources import postgresql
 
 
 def test_who_has_no_driver_is_told_how_to_get_it(monkeypatch) -> None:

@@ -1,12 +1,13 @@
-"""URLs of PostgreSQL: of a database (`postgresql://host/db`) or of a table in it (`…?table=visits`), without secrets.
+"""PostgreSQL: URLs of a database (`postgresql://host/db`) or of a table in it (`…?table=visits`), and connections.
 
 A URL is written down: in the specification, in a journal, in messages, in a shell's history. So one with a password is
 refused without being shown, and so is whatever else PostgreSQL's own library would take from it and this list does not
 know. libpq finds passwords by its own means: a password file, a service file, certificates, `PGPASSWORD`.
+psycopg 3 is imported when something connects, and not before.
 """
 
 import re
-from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 from urllib.parse import unquote, unquote_to_bytes
 
@@ -28,7 +29,7 @@ PARAMETERS = frozenset(
 EXAMPLE = "postgresql://host/database?table=visits"
 _PLAIN = r"[^\W\d][\w$]*"
 _QUOTED = r'"(?:[^"\0]|"")+"'
-_TABLE = re.compile(rf"(?:({_PLAIN}|{_QUOTED})\.)?({_PLAIN}|{_QUOTED})")
+TABLE = re.compile(rf"(?:({_PLAIN}|{_QUOTED})\.)?({_PLAIN}|{_QUOTED})")
 _HOST = re.compile(r"(?:\[[^\[\]]*\]|[^:\[\]]*)(?::[0-9]*)?")
 _SECRET = re.compile("pass(word|phrase)?$|pwd$|secret|token|_key$")
 _KEPT_ELSEWHERE = (
@@ -57,56 +58,43 @@ def checked_url(url: str) -> str:
 it: leave it out, and put it into ~/.pgpass, a service file (postgresql://…?service=NAME) or PGPASSWORD, where libpq \
 finds it
     """
-    if any(name == "table" for name, _, _ in _parsed(url)[1]):
+    if any(name == "table" for name, _, _ in url_parts(url)[1]):
         raise InputError("this is the URL of a table, and that of a database was asked for: leave table=… out")
     return url
 
 
-@dataclass(frozen=True)
-class TableUrl:
-    """A table or a view in a database: what libpq is told of the server, and the table as SQL names it.
+def driver() -> ModuleType:
+    """The driver, psycopg 3; `InputError` where it is not installed."""
+    try:
+        import psycopg
+    except ImportError:
+        raise InputError(
+            "PostgreSQL needs psycopg, which is not installed here: pip install 'hazemap[postgresql]'"
+        ) from None
+    return psycopg
 
-    >>> url = TableUrl.parse('postgresql://ann@db.example.org/city?table=trips."Visits"&sslmode=require')
-    >>> url.table, url.database, url.names
-    ('trips."Visits"', 'postgresql://ann@db.example.org/city?sslmode=require', ('trips', 'Visits'))
+
+def connect(url: str, **parameters: str | int) -> Any:
+    """A connection whose statements stand for themselves until a transaction is begun; psycopg's errors.
+
+    `parameters` are libpq's, for those that the URL does not name.
     """
-
-    database: str
-    table: str
-
-    @classmethod
-    def parse(cls, text: str) -> "TableUrl":
-        """`InputError` for a URL that has a password, that names no table, or that libpq would read otherwise."""
-        place, asked = _parsed(text)
-        tables = [value for name, value, _ in asked if name == "table"]
-        if len(tables) != 1:
-            raise InputError(f"name one table: {EXAMPLE}; found {len(tables) or 'none'}")
-        if not _TABLE.fullmatch(tables[0]):
-            raise InputError(
-                f"table={tables[0][:80]!r} is no name of a table or a view: write visits, trips.visits, or "
-                'trips."Visits" where a name has capitals or blanks. A query is none: make a view of it'
-            )
-        kept = "&".join(written for name, _, written in asked if name != "table")
-        return cls(place + (f"?{kept}" if kept else ""), tables[0])
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The schema, if it is named, and the table, as PostgreSQL keeps them: small letters where none are quoted."""
-        found = _TABLE.fullmatch(self.table)
-        parts = [part for part in found.groups() if part] if found else [self.table]
-        return tuple(part[1:-1].replace('""', '"') if part[0] == '"' else _small(part) for part in parts)
-
-    def beside(self, more: str) -> "TableUrl":
-        """The table whose name goes on with some small letters.
-
-        >>> TableUrl.parse('postgresql://h/d?table="Visits"').beside("_total").table
-        '"Visits_total"'
-        """
-        quoted = self.table.endswith('"')
-        return TableUrl(self.database, f'{self.table[:-1]}{more}"' if quoted else self.table + more)
+    psycopg = driver()
+    given = psycopg.conninfo.conninfo_to_dict(url)
+    rest = {name: value for name, value in parameters.items() if name not in given}
+    return psycopg.connect(url, autocommit=True, prepare_threshold=None, **rest)
 
 
-def _parsed(text: str) -> tuple[str, list[tuple[str, str, str]]]:
+def spelled(sql: str) -> str:
+    """Our SQL, which is SQLite's, with PostgreSQL's placeholders and its name for bytes.
+
+    >>> spelled("SELECT b FROM t WHERE a = ?")
+    'SELECT b FROM t WHERE a = %s'
+    """
+    return sql.replace("?", "%s").replace(" BLOB", " BYTEA")
+
+
+def url_parts(text: str) -> tuple[str, list[tuple[str, str, str]]]:
     """What stands before the parameters, and of each of these its name, its value, and both as they are written.
 
     Where a password may stand is decided as libpq does, for which a user ends at the first @ before the first /,
@@ -174,8 +162,3 @@ def _decoded(text: str) -> str:
     except UnicodeDecodeError:
         raise InputError("a URL of PostgreSQL has signs that are no UTF-8") from None
     return unquote(text)
-
-
-def _small(name: str) -> str:
-    """A name that is not quoted, as PostgreSQL folds it in databases in UTF-8: letters of ASCII alone."""
-    return "".join(sign.lower() if sign.isascii() else sign for sign in name)

@@ -6,14 +6,13 @@ import pytest
 
 from hazemap.cli.main import main
 from hazemap.errors import InputError
-from hazemap.postgresql import driver
-from hazemap.postgresql_url import PARAMETERS, TableUrl, checked_url, is_url
 from hazemap.privacy.ledger import Ledger
 from hazemap.releases.gis.postgis_table import write_table
-from hazemap.remote_url import absolute
 from hazemap.service.databases import database as server_database
+from hazemap.sources.postgresql import PARAMETERS, checked_url, driver, is_url
+from hazemap.sources.source import DatabaseTable, parse_source
 from hazemap.specs.release_spec import ReleaseSpec
-from hazemap.specs.table_spec import TableSpec, named_after
+from hazemap.specs.table_spec import TableSpec
 
 HIDDEN = "hunter2"
 
@@ -38,10 +37,10 @@ HIDDEN = "hunter2"
     ],
 )
 def test_a_url_is_what_libpq_is_told_and_a_table(text, database, table, names):
-    url = TableUrl.parse(text)
+    url = DatabaseTable.parse(text)
     assert (url.database, url.table, url.names) == (database, table, names)
-    assert is_url(text) and absolute(text) == text and named_after(text) == names[-1]
-    assert TableSpec(text).source == text
+    assert is_url(text) and parse_source(text) == url == url.absolute and url.dataset == names[-1]
+    assert TableSpec(text).source == text == str(url)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +80,7 @@ def test_a_url_is_what_libpq_is_told_and_a_table(text, database, table, names):
 )
 def test_a_secret_in_a_url_is_refused_and_not_shown(text, capsys, home):
     attempts = [
-        *(TableUrl.parse, TableSpec, lambda each: ReleaseSpec.of(each, epsilon=1, box="0,0,1,1")),
+        *(DatabaseTable.parse, TableSpec, lambda each: ReleaseSpec.of(each, epsilon=1, box="0,0,1,1")),
         *(checked_url, Ledger, server_database, lambda each: write_table(None, each)),  # type: ignore[arg-type]
     ]
     for attempt in attempts:
@@ -119,12 +118,12 @@ def test_a_secret_in_a_url_is_refused_and_not_shown(text, capsys, home):
 )
 def test_what_names_no_table_is_refused_in_words(text, why):
     with pytest.raises(InputError, match=why):
-        TableUrl.parse(text)
+        DatabaseTable.parse(text)
 
 
 def test_paths_are_no_urls():
     assert not any(map(is_url, ["visits.parquet", "postgresql.csv", "./postgresql:x", "", None, 3]))
-    assert absolute("visits.parquet").endswith("/visits.parquet")
+    assert str(parse_source("visits.parquet").absolute).endswith("/visits.parquet")
 
 
 @pytest.mark.parametrize(

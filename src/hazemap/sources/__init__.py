@@ -1,0 +1,1 @@
+"""Where tables and databases are: what an address means, parsed once, and connections to PostgreSQL."""
