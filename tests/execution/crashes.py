@@ -188,8 +188,9 @@ class Parent:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.process.stdin.close()
-        self.process.wait(600)
+        with self.process:
+            self.process.stdin.close()
+            self.process.wait(600)
 
     def ended(self, *tasks: dict[str, Any]) -> Ended:
         """What became of these, each begun `delay` seconds after the one before."""
