@@ -228,9 +228,12 @@ class Structure:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """What `to_bytes` wrote; CodecError for anything else."""
+        """What `to_bytes` wrote; CodecError for anything else, and for values that its class does not take."""
         reader = TlsReader(data)
-        found = cls.read(reader)
+        try:
+            found = cls.read(reader)
+        except InputError as error:
+            raise CodecError(str(error)) from error
         reader.end()
         return found
 

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 from enum import IntEnum
+from math import gcd
 from typing import Annotated, Final, Self
 
-from hazemap.errors import CodecError
+from hazemap.errors import CodecError, InputError
 from hazemap.protocols.tls_encoding import Structure, fixed, number, opaque
 
 REPORT_ID: Final = 16
@@ -22,6 +23,17 @@ Duration = Annotated[int, number(8)]
 Share = Annotated[bytes, opaque(4)]
 """What a VDAF encodes: a public share, an aggregation parameter."""
 Payload = Annotated[bytes, opaque(4, least=1)]
+
+
+def check_fraction(what: str, numerator: int, denominator: int, least: int = 1) -> None:
+    """InputError unless this is a fraction as task extensions hold it: two 64-bit numbers, in lowest terms.
+
+    >>> check_fraction("a chance", 0, 1, least=0)
+    """
+    if not (least <= numerator <= LATEST and 1 <= denominator <= LATEST and gcd(numerator, denominator) == 1):
+        raise InputError(
+            f"{what} is a fraction of 64-bit numbers from {least} on, in lowest terms, not {numerator}/{denominator}"
+        )
 
 
 class Role(IntEnum):

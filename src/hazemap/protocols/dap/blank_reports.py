@@ -12,22 +12,21 @@ The law is by its ε₀ and 0/1, or by the chances to keep a 1 and to turn a 0 o
 from dataclasses import dataclass
 from enum import IntEnum
 from fractions import Fraction
-from math import gcd
 from typing import Annotated, Final, Self
 
 import numpy as np
 
 from hazemap.arrays import Ints
-from hazemap.errors import CodecError, InputError
+from hazemap.errors import InputError
 from hazemap.privacy.local_randomisers import Asymmetric, Symmetric, UnaryEncoding
 from hazemap.privacy.random_stream import Stream
+from hazemap.protocols.dap.basic_types import check_fraction
 from hazemap.protocols.dap.vdaf_configuration import MultihotConfiguration, VdafConfiguration
 from hazemap.protocols.tls_encoding import Structure, code, number
 
 BLANK_REPORTS: Final = 0xFF04
 """The type of the task extension, beside that of its noise."""
 MOST_BLANK: Final = 1 << 24
-_LARGEST = (1 << 64) - 1
 
 
 class ReportLawCode(IntEnum):
@@ -59,10 +58,8 @@ class BlankReports(Structure):
     reports: Annotated[int, number(8)]
 
     def __post_init__(self) -> None:
-        for above, below in ((self.numerator, self.denominator), (self.numerator_2, self.denominator_2)):
-            if 0 <= above <= _LARGEST and 1 <= below <= _LARGEST and gcd(above, below) == 1:
-                continue
-            raise InputError("the law of reports is written in fractions of 64-bit numbers, in lowest terms")
+        check_fraction("the law of reports", self.numerator, self.denominator, least=0)
+        check_fraction("the law of reports", self.numerator_2, self.denominator_2, least=0)
         if (self.kind is ReportLawCode.UNARY) != (self.numerator_2 > 0):
             raise InputError("reports are by an ε₀, or by two chances")
         if not 0 <= self.reports <= MOST_BLANK:
@@ -76,14 +73,6 @@ class BlankReports(Structure):
             return cls(ReportLawCode.UNARY, *law.keep.as_integer_ratio(), *law.turn_on.as_integer_ratio(), reports)
         kind = ReportLawCode.SYMMETRIC if isinstance(law, Symmetric) else ReportLawCode.ASYMMETRIC
         return cls(kind, *law.epsilon.as_integer_ratio(), 0, 1, reports)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """What `to_bytes` wrote; CodecError for anything else, and for a law that cannot be."""
-        try:
-            return super().from_bytes(data)
-        except InputError as error:
-            raise CodecError(str(error)) from error
 
     @property
     def law(self) -> Symmetric | Asymmetric | UnaryEncoding:

@@ -20,7 +20,7 @@ from typing import Annotated, Final, Self
 import numpy as np
 
 from hazemap.arrays import Ints, Words
-from hazemap.errors import CodecError, InputError
+from hazemap.errors import InputError
 from hazemap.protocols.tls_encoding import Structure, number, opaque, vector
 from hazemap.tables.contribution_bounding import Sensitivity
 
@@ -139,14 +139,6 @@ class PrefixQuestion(Structure):
         """A question that spends a share of the budget."""
         top, bottom = (value.to_bytes((value.bit_length() + 7) // 8, "big") for value in share.as_integer_ratio())
         return cls(number, parameter, top, bottom, parts)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """What `to_bytes` wrote; CodecError for anything else, and for questions that cannot be."""
-        try:
-            return super().from_bytes(data)
-        except InputError as error:
-            raise CodecError(str(error)) from error
 
     @property
     def share(self) -> Fraction:

@@ -10,13 +10,13 @@ the noise that its device was told, or not at all.
 from dataclasses import dataclass
 from enum import IntEnum
 from fractions import Fraction
-from math import gcd
 from typing import Annotated, Final, Self
 
-from hazemap.errors import CodecError, InputError
+from hazemap.errors import InputError
 from hazemap.field_types import check_fields
 from hazemap.privacy.implied_epsilon import implied_epsilon
 from hazemap.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Noise
+from hazemap.protocols.dap.basic_types import LATEST, check_fraction
 from hazemap.protocols.dap.vdaf_configuration import Poplar1Configuration, VdafConfiguration
 from hazemap.protocols.tls_encoding import Structure, code, number
 
@@ -25,7 +25,6 @@ PRIVACY_PARAMETERS: Final = 0xFF01
 MICRO: Final = 10**6
 MOST_LEVELS: Final = 1024
 """No string has more bits that a tree could be walked along, with room."""
-_LARGEST = (1 << 64) - 1
 
 
 class NoiseLaw(IntEnum):
@@ -62,18 +61,16 @@ class PrivacyParameters(Structure):
 
     def __post_init__(self) -> None:
         check_fields(self)
-        for value in (self.numerator, self.denominator, self.micro_epsilon):
-            if not 1 <= value <= _LARGEST:
-                raise InputError(f"the noise and the budget of a task are 64-bit numbers from 1 on, not {value}")
-        if gcd(self.numerator, self.denominator) != 1:
-            raise InputError("the parameter of the noise must be in lowest terms")
+        check_fraction("the parameter of the noise", self.numerator, self.denominator)
+        if not 1 <= self.micro_epsilon <= LATEST:
+            raise InputError(f"the budget of a task is a 64-bit number of millionths of ε, not {self.micro_epsilon}")
         if not self.noise.fits:
             raise InputError(f"noise so wide cannot be drawn: at most {self.noise.widest}")
         if not 1 <= self.levels <= MOST_LEVELS:
             raise InputError(f"a batch is collected at 1 to {MOST_LEVELS} levels, not {self.levels}")
         if (self.inverse_delta == 0) != (self.law is NoiseLaw.DISCRETE_LAPLACE):
             raise InputError("Gaussian noise is priced at a δ above 0, Laplace noise at none")
-        if self.inverse_delta == 1 or not 0 <= self.inverse_delta <= _LARGEST:
+        if self.inverse_delta == 1 or not 0 <= self.inverse_delta <= LATEST:
             raise InputError(f"δ must be below 1, and 1/δ a whole number of 64 bits, not {self.inverse_delta}")
 
     @classmethod
@@ -86,14 +83,6 @@ class PrivacyParameters(Structure):
         parameter = noise.scale if isinstance(noise, DiscreteLaplace) else noise.variance
         law = NoiseLaw.DISCRETE_LAPLACE if laplace else NoiseLaw.DISCRETE_GAUSSIAN
         return cls(law, *parameter.as_integer_ratio(), levels, micro.numerator, inverse.numerator)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """What `to_bytes` wrote; CodecError for anything else, and for parameters that cannot be."""
-        try:
-            return super().from_bytes(data)
-        except InputError as error:
-            raise CodecError(str(error)) from error
 
     @property
     def noise(self) -> Noise:

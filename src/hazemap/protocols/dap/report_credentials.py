@@ -68,14 +68,6 @@ class ReportAdmission(Structure):
         if len(self.issuer) != KEY or not 1 <= self.reports <= MOST_CREDENTIALS:
             raise InputError(f"an issuer has a key of {KEY} bytes, and gives out 1 to {MOST_CREDENTIALS:,} credentials")
 
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """What `to_bytes` wrote; CodecError for anything else, and for an admission that cannot be."""
-        try:
-            return super().from_bytes(data)
-        except InputError as error:
-            raise CodecError(str(error)) from error
-
     def check(self, measured: VdafConfiguration) -> None:
         """InputError for a VDAF whose shares are not known to hold enough that the other server does not know."""
         if not isinstance(measured, _BLINDED):

@@ -4,7 +4,7 @@ A configuration also says how far one measurement can move the sums: Δ₁ and �
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Final, Self
+from typing import Annotated, ClassVar, Final
 
 from hazemap.errors import CodecError, InputError
 from hazemap.field_types import check_fields
@@ -24,14 +24,6 @@ class _Configuration(Structure):
     def __init_subclass__(cls, *, vdaf: int, name: str) -> None:
         super().__init_subclass__()
         cls.VDAF, cls.NAME = vdaf, name
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """What `to_bytes` wrote; CodecError for anything else, and for parameters that cannot be."""
-        try:
-            return super().from_bytes(data)
-        except InputError as error:
-            raise CodecError(str(error)) from error
 
 
 def _within(what: str, value: int, least: int, most: int) -> None:

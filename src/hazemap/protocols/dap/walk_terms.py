@@ -12,12 +12,12 @@ makes reports that do not open.
 from dataclasses import dataclass
 from enum import IntEnum
 from fractions import Fraction
-from math import gcd
 from typing import Annotated, Final, Self
 
-from hazemap.errors import CodecError, InputError
+from hazemap.errors import InputError
 from hazemap.field_types import check_fields
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
+from hazemap.protocols.dap.basic_types import LATEST, check_fraction
 from hazemap.protocols.dap.vdaf_configuration import Poplar1Configuration, VdafConfiguration
 from hazemap.protocols.tls_encoding import Structure, code, number
 from hazemap.protocols.vdaf.idpf import MOST_BITS
@@ -26,7 +26,6 @@ from hazemap.tables.contribution_bounding import Sensitivity
 
 WALK: Final = 0xFF02
 """The type of the task extension, beside that of a task's noise."""
-_LARGEST = (1 << 64) - 1
 
 
 class BudgetDefinition(IntEnum):
@@ -81,12 +80,9 @@ class WalkTerms(Structure):
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if not all(1 <= value <= _LARGEST for value in (self.numerator, self.denominator)):
-            raise InputError("the budget of a task is a fraction of 64-bit numbers from 1 on")
-        if gcd(self.numerator, self.denominator) != 1:
-            raise InputError("the budget of a task must be in lowest terms")
+        check_fraction("the budget of a task", self.numerator, self.denominator)
         approximate = self.definition is BudgetDefinition.APPROXIMATE
-        if approximate is not (self.inverse_delta > 0) or self.inverse_delta == 1 or self.inverse_delta > _LARGEST:
+        if approximate is not (self.inverse_delta > 0) or self.inverse_delta == 1 or self.inverse_delta > LATEST:
             raise InputError("a budget of (ε, δ), and no other, has a δ below 1, whose inverse is a whole number")
         if not 1 <= self.levels <= MOST_BITS:
             raise InputError(f"a walk verifies 1 to {MOST_BITS} levels, not {self.levels}")
@@ -108,14 +104,6 @@ class WalkTerms(Structure):
             case ApproxDP():
                 definition, value = BudgetDefinition.APPROXIMATE, budget.epsilon
         return cls(definition, *value.as_integer_ratio(), inverse.numerator, levels, prefixes, nowhere)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """What `to_bytes` wrote; CodecError for anything else, and for terms that cannot be."""
-        try:
-            return super().from_bytes(data)
-        except InputError as error:
-            raise CodecError(str(error)) from error
 
     @property
     def budget(self) -> Budget:
