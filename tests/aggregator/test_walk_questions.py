@@ -1,6 +1,5 @@
 """One report, many questions: both servers walk the same tree, pay for themselves, and draw noise once a question."""
 
-import re
 from dataclasses import replace
 from fractions import Fraction
 from itertools import count
@@ -11,7 +10,6 @@ import pytest
 
 from hazemap.aggregator.leader_service import RequestKind
 from hazemap.aggregator.report_expiry import expiry_writes
-from hazemap.aggregator.schema import SCHEMA, TABLES
 from hazemap.errors import InputError, Refused
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.mechanisms import DiscreteLaplace
@@ -26,10 +24,10 @@ from hazemap.protocols.dap.vdaf_configuration import CountConfiguration, Poplar1
 from hazemap.protocols.dap.walk_terms import Nowhere, WalkTerms
 from hazemap.protocols.vdaf.poplar1 import Poplar1
 from hazemap.protocols.vdaf.poplar1_parameter import Poplar1Parameter
-from hazemap.service.store import Schema, Store, Write
+from hazemap.service.store import Write
 
 from .test_whole_tree import refusal
-from .two_servers import NOISE, PRECISION, Crash, DyingStore, MemoryDatabase, TwoServers, a_task
+from .two_servers import NOISE, PRECISION, Crash, DyingStore, TwoServers, a_task
 
 BITS, HOUR = 7, 1_000
 PATHS = (0b101010, 0b101011, 0b101010, 0b000001, 0b110011)
@@ -493,18 +491,6 @@ def test_tasks_of_questions_are_of_paths_of_times_and_name_one_price():
             a_task(walk=TERMS, **wrong)
     task = a_task(measured=Poplar1Configuration(BITS), walk=TERMS)
     assert type(task).read(task.id, task.configuration).walk.budget == PureDP(Fraction(1, 5))
-
-
-def test_a_store_of_before_learns_to_keep_questions():
-    database = MemoryDatabase()
-    newer = re.compile("TABLE (questions|forgotten|credentials)")
-    before = Schema(SCHEMA.fact, 1, tuple(each for each in TABLES if not newer.search(each)))
-    Store(database, before).close()
-    store = Store(database, SCHEMA)
-    for table in ("questions", "forgotten", "credentials"):
-        assert store.read(f"SELECT count(*) FROM {table}") == [(0,)]
-    store.close()
-    database.disk.close()
 
 
 def history(seed):

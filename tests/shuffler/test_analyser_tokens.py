@@ -4,12 +4,7 @@ import pytest
 
 from hazemap.errors import InputError
 from hazemap.service.access_tokens import named
-from hazemap.service.store import Schema, Store
 from hazemap.shuffler.analyser_tokens import FIRST, AnalyserTokens
-from hazemap.shuffler.schema import SCHEMA, TABLES
-from hazemap.shuffler.shuffler_service import ShufflerService
-
-from .batches import KEY, LIMITS, TERMS
 
 
 def test_each_has_a_file_that_only_its_owner_reads_and_the_same_after_a_restart(tmp_path):
@@ -41,19 +36,3 @@ def test_names_are_plain_words_and_each_is_there_once(tmp_path, names):
     with pytest.raises(InputError):
         AnalyserTokens(tmp_path, names)
     assert not list(tmp_path.iterdir())
-
-
-def test_batches_of_a_store_of_before_are_of_the_first_analyser(tmp_path):
-    older = tuple(each.replace(",\n        analyser TEXT NOT NULL DEFAULT 'analyser'", "") for each in TABLES)
-    assert older != TABLES
-    store = Store(tmp_path / "s.sqlite", Schema(SCHEMA.fact, 1, older))
-    sql = "INSERT INTO batches (batch, terms, state, people, pieces) VALUES (?, ?, 'open', 0, 0)"
-    from hazemap.service.store import Write
-
-    store.write_now(Write(sql, (TERMS.digest, TERMS.to_bytes())))
-    store.close()
-    store = Store(tmp_path / "s.sqlite", SCHEMA)
-    try:
-        assert ShufflerService(store, KEY, LIMITS).state(TERMS.digest).analyser == FIRST
-    finally:
-        store.close()

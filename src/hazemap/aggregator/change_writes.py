@@ -102,7 +102,7 @@ def _job(task: int, change: AddJob | AdvanceJob | DropJob) -> Write:
             "WHERE task = ? AND job = ? AND step = ? AND request IS NOT NULL"
         )
         return Write(sql, (*moved, task, job.job_id, change.before), rows=1)
-    sql = "INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, 0)"
+    sql = "INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
     key = (task, job.job_id, parameter_digest(job.agg_param), job.agg_param, job.batch.first, job.batch.last)
     return Write(sql, (*key, *moved))
 
@@ -171,7 +171,7 @@ def _collection(task: int, change: AddQuestion | AddAggregateShare | PutCollecti
         *(job.leader_share, job.answer, job.problem),
     )
     if change.before is None:
-        sql = "INSERT INTO collections VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, 0)"
+        sql = "INSERT INTO collections VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         return Write(sql, (task, job.job_id, *found))
     sql = (
         "UPDATE collections SET state = ?, request = ?, first = ?, last = ?, helper_request = ?, count = ?, start = ?, "

@@ -2,29 +2,6 @@
 
 from hazemap.service.store import Schema
 
-VERSION = 5
-
-_QUESTIONS = """CREATE TABLE questions (
-task BIGINT NOT NULL,
-first BLOB NOT NULL,
-last BLOB NOT NULL,
-place BIGINT NOT NULL,
-question BLOB NOT NULL,
-PRIMARY KEY (task, first, place)
-)"""
-
-_FORGOTTEN = """CREATE TABLE forgotten (
-task BIGINT PRIMARY KEY,
-earliest BIGINT NOT NULL
-)"""
-
-_CREDENTIALS = """CREATE TABLE credentials (
-task BIGINT NOT NULL REFERENCES tasks (task),
-serial BLOB NOT NULL,
-report BLOB NOT NULL,
-PRIMARY KEY (task, serial)
-)"""
-
 TABLES = (
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     """CREATE TABLE hpke_keys (
@@ -60,11 +37,9 @@ TABLES = (
         answer BLOB NOT NULL,
         request BLOB,
         peer BLOB NOT NULL,
-        lease BLOB,
-        lease_until BIGINT NOT NULL,
         PRIMARY KEY (task, job)
     )""",
-    "CREATE INDEX open_jobs ON jobs (task, lease_until) WHERE request IS NOT NULL",
+    "CREATE INDEX open_jobs ON jobs (task) WHERE request IS NOT NULL",
     """CREATE TABLE claims (
         task BIGINT NOT NULL,
         level BIGINT NOT NULL,
@@ -96,9 +71,24 @@ TABLES = (
         PRIMARY KEY (task, first, parameter),
         UNIQUE (task, seq)
     )""",
-    _QUESTIONS,
-    _FORGOTTEN,
-    _CREDENTIALS,
+    """CREATE TABLE questions (
+        task BIGINT NOT NULL,
+        first BLOB NOT NULL,
+        last BLOB NOT NULL,
+        place BIGINT NOT NULL,
+        question BLOB NOT NULL,
+        PRIMARY KEY (task, first, place)
+    )""",
+    """CREATE TABLE forgotten (
+        task BIGINT PRIMARY KEY,
+        earliest BIGINT NOT NULL
+    )""",
+    """CREATE TABLE credentials (
+        task BIGINT NOT NULL REFERENCES tasks (task),
+        serial BLOB NOT NULL,
+        report BLOB NOT NULL,
+        PRIMARY KEY (task, serial)
+    )""",
     """CREATE TABLE aggregate_shares (
         task BIGINT NOT NULL,
         share BLOB NOT NULL,
@@ -120,8 +110,6 @@ TABLES = (
         leader_share BLOB,
         answer BLOB,
         problem BLOB,
-        lease BLOB,
-        lease_until BIGINT NOT NULL,
         PRIMARY KEY (task, job)
     )""",
     """CREATE TABLE rejections (
@@ -140,8 +128,7 @@ TABLES = (
   taken again, until it expires.
 * `credentials`: serials that were spent, each with a digest of its report, for as long as the task is served.
 * `jobs`: aggregation jobs. `request` is there while a job is under way: what a helper was sent first; what a leader
-  sends, but of its first step the reports' ids alone. Here and in `collections` who works on what is
-  not written any more: `lease` is nothing and `lease_until` 0, but where an older hazemap was ended.
+  sends, but of its first step the reports' ids alone.
 * `claims`: which job verifies a report at a level, of which there is one where a report is aggregated once. Its key is
   the protection against replays. `counted` is 1 once the report is in a sum.
 * `shards`: what a job adds to a bucket. `share` is gone once the bucket is collected, so that what is left is a count;
@@ -156,7 +143,4 @@ TABLES = (
 * `rejections`: how many reports of a task were not taken, by the reason.
 """
 
-MIGRATIONS = {1: (_QUESTIONS,), 2: (_FORGOTTEN,), 3: (), 4: (_CREDENTIALS,)}
-"""How each older version becomes the next; the fourth has the same tables, and other requests in `jobs`."""
-
-SCHEMA = Schema("aggregator version", VERSION, TABLES, MIGRATIONS)
+SCHEMA = Schema("aggregator version", 1, TABLES)

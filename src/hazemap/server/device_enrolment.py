@@ -92,7 +92,8 @@ class Enrolled:
         self._revoked = 0
         rows = store.read("SELECT device, identity, ticket, expires, revoked, head FROM devices")
         for name, identity, ticket, expires, revoked, head in rows:
-            known = bytes(identity), bytes(ticket), _seconds(expires), revoked is not None
+            ends = datetime.fromisoformat(expires).timestamp()
+            known = bytes(identity), bytes(ticket), ends, revoked is not None
             device = Device(name, *known, head=bytes(head or b""))
             self._by_identity[device.identity] = device
             if revoked is None:
@@ -189,11 +190,6 @@ class Enrolled:
 
 def _now() -> float:
     return datetime.now(UTC).timestamp()
-
-
-def _seconds(text: str | None) -> float:
-    """Of a stored moment; a ticket of an older server does not end."""
-    return inf if text is None else datetime.fromisoformat(text).timestamp()
 
 
 def named(identity: bytes) -> str:

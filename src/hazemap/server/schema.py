@@ -1,103 +1,6 @@
-"""The tables of the server's store, the same for every database, and how those of an older version become them."""
+"""The tables of the server's store, the same for every database."""
 
 from hazemap.service.store import Schema
-
-VERSION = 6
-"""The schema this hazemap writes; older ones are brought up to it when they are opened."""
-
-SINCE_2 = (
-    """CREATE TABLE tokens (
-        name TEXT PRIMARY KEY,
-        role TEXT NOT NULL,
-        token BLOB NOT NULL UNIQUE,
-        issued TEXT NOT NULL,
-        expires TEXT NOT NULL,
-        revoked TEXT,
-        epsilon TEXT,
-        campaigns BIGINT
-    )""",
-    """CREATE TABLE codes (
-        code BLOB PRIMARY KEY,
-        issued TEXT NOT NULL,
-        expires TEXT NOT NULL
-    )""",
-    """CREATE TABLE code_uses (
-        code BLOB PRIMARY KEY REFERENCES codes (code),
-        device TEXT NOT NULL,
-        used TEXT NOT NULL
-    )""",
-    """CREATE TABLE campaign_owners (
-        campaign TEXT PRIMARY KEY,
-        owner TEXT NOT NULL,
-        epsilon TEXT NOT NULL
-    )""",
-    """CREATE TABLE audit_log (
-        seq BIGINT PRIMARY KEY,
-        entry TEXT NOT NULL,
-        digest BLOB NOT NULL
-    )""",
-)
-"""Tables that version 1 did not have."""
-
-SINCE_3 = (
-    """CREATE TABLE policies (
-        version BIGINT PRIMARY KEY,
-        digest TEXT NOT NULL,
-        text TEXT NOT NULL
-    )""",
-    """CREATE TABLE recipes (
-        digest TEXT PRIMARY KEY,
-        text TEXT NOT NULL
-    )""",
-    """CREATE TABLE recipe_log (
-        seq BIGINT PRIMARY KEY,
-        entry TEXT NOT NULL,
-        digest BLOB NOT NULL
-    )""",
-    """CREATE TABLE study_rounds (
-        study TEXT NOT NULL REFERENCES campaigns (name),
-        round BIGINT NOT NULL,
-        analysis TEXT NOT NULL,
-        recipe TEXT NOT NULL REFERENCES recipes (digest),
-        task TEXT NOT NULL,
-        epsilon TEXT NOT NULL,
-        delta TEXT NOT NULL,
-        state TEXT NOT NULL,
-        reason TEXT NOT NULL,
-        created TEXT NOT NULL,
-        ended TEXT,
-        PRIMARY KEY (study, round)
-    )""",
-)
-"""Tables that version 2 did not have."""
-
-SINCE_4 = (
-    """CREATE TABLE announcements (
-        batch BLOB PRIMARY KEY,
-        campaign TEXT NOT NULL REFERENCES campaigns (name),
-        round BIGINT NOT NULL,
-        task TEXT NOT NULL,
-        secret BLOB,
-        UNIQUE (campaign, round)
-    )""",
-    """CREATE TABLE announced_people (
-        batch BLOB NOT NULL REFERENCES announcements (batch),
-        device TEXT NOT NULL,
-        state TEXT NOT NULL,
-        reason TEXT NOT NULL,
-        PRIMARY KEY (batch, device)
-    )""",
-)
-"""Tables that version 3 did not have."""
-
-SINCE_5 = (
-    """CREATE TABLE credited_people (
-        batch BLOB NOT NULL REFERENCES announcements (batch),
-        device TEXT NOT NULL,
-        PRIMARY KEY (batch, device)
-    )""",
-)
-"""The table that version 4 did not have."""
 
 TABLES = (
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -106,7 +9,7 @@ TABLES = (
         identity BLOB NOT NULL UNIQUE,
         ticket BLOB NOT NULL,
         enrolled TEXT NOT NULL,
-        expires TEXT,
+        expires TEXT NOT NULL,
         revoked TEXT,
         head BLOB
     )""",
@@ -154,15 +57,89 @@ TABLES = (
         message BLOB NOT NULL,
         PRIMARY KEY (session, seq)
     )""",
-    *SINCE_2,
-    *SINCE_3,
-    *SINCE_4,
-    *SINCE_5,
+    """CREATE TABLE tokens (
+        name TEXT PRIMARY KEY,
+        role TEXT NOT NULL,
+        token BLOB NOT NULL UNIQUE,
+        issued TEXT NOT NULL,
+        expires TEXT NOT NULL,
+        revoked TEXT,
+        epsilon TEXT,
+        campaigns BIGINT
+    )""",
+    """CREATE TABLE codes (
+        code BLOB PRIMARY KEY,
+        issued TEXT NOT NULL,
+        expires TEXT NOT NULL
+    )""",
+    """CREATE TABLE code_uses (
+        code BLOB PRIMARY KEY REFERENCES codes (code),
+        device TEXT NOT NULL,
+        used TEXT NOT NULL
+    )""",
+    """CREATE TABLE campaign_owners (
+        campaign TEXT PRIMARY KEY,
+        owner TEXT NOT NULL,
+        epsilon TEXT NOT NULL
+    )""",
+    """CREATE TABLE audit_log (
+        seq BIGINT PRIMARY KEY,
+        entry TEXT NOT NULL,
+        digest BLOB NOT NULL
+    )""",
+    """CREATE TABLE policies (
+        version BIGINT PRIMARY KEY,
+        digest TEXT NOT NULL,
+        text TEXT NOT NULL
+    )""",
+    """CREATE TABLE recipes (
+        digest TEXT PRIMARY KEY,
+        text TEXT NOT NULL
+    )""",
+    """CREATE TABLE recipe_log (
+        seq BIGINT PRIMARY KEY,
+        entry TEXT NOT NULL,
+        digest BLOB NOT NULL
+    )""",
+    """CREATE TABLE study_rounds (
+        study TEXT NOT NULL REFERENCES campaigns (name),
+        round BIGINT NOT NULL,
+        analysis TEXT NOT NULL,
+        recipe TEXT NOT NULL REFERENCES recipes (digest),
+        task TEXT NOT NULL,
+        epsilon TEXT NOT NULL,
+        delta TEXT NOT NULL,
+        state TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        created TEXT NOT NULL,
+        ended TEXT,
+        PRIMARY KEY (study, round)
+    )""",
+    """CREATE TABLE announcements (
+        batch BLOB PRIMARY KEY,
+        campaign TEXT NOT NULL REFERENCES campaigns (name),
+        round BIGINT NOT NULL,
+        task TEXT NOT NULL,
+        secret BLOB,
+        UNIQUE (campaign, round)
+    )""",
+    """CREATE TABLE announced_people (
+        batch BLOB NOT NULL REFERENCES announcements (batch),
+        device TEXT NOT NULL,
+        state TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        PRIMARY KEY (batch, device)
+    )""",
+    """CREATE TABLE credited_people (
+        batch BLOB NOT NULL REFERENCES announcements (batch),
+        device TEXT NOT NULL,
+        PRIMARY KEY (batch, device)
+    )""",
 )
 """One list of tables for every database.
 
-* `devices`: who is enrolled; of a ticket only its SHA-256. A ticket without `expires` is an older server's. `head` is
-  what the device has deposited of its account, for the day on which its store is put back: the server cannot read it.
+* `devices`: who is enrolled; of a ticket only its SHA-256. `head` is what the device has deposited of its account, for
+  the day on which its store is put back: the server cannot read it.
 * `campaigns`: the order as the codec's JSON, and what became of it. A study is here too, in the state `study`: names
   are used once, and its rounds have shards and exchanges as those of campaigns have.
 * `exchanges`: each round's question and answer, the campaign's transcript.
@@ -184,18 +161,4 @@ TABLES = (
 * `credited_people`: which of them were given credentials for their reports.
 """
 
-
-MIGRATIONS = {
-    1: (
-        "ALTER TABLE devices ADD COLUMN expires TEXT",
-        "ALTER TABLE devices ADD COLUMN revoked TEXT",
-        *SINCE_2,
-    ),
-    2: SINCE_3,
-    3: SINCE_4,
-    4: SINCE_5,
-    5: ("ALTER TABLE devices ADD COLUMN head BLOB",),
-}
-"""What makes the next version of one; all steps are one transaction."""
-
-SCHEMA = Schema("version", VERSION, TABLES, MIGRATIONS)
+SCHEMA = Schema("version", 1, TABLES)

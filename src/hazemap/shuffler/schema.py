@@ -2,20 +2,16 @@
 
 from hazemap.service.store import Schema
 
-VERSION = 2
-
-_OF = "analyser TEXT NOT NULL DEFAULT 'analyser'"
-
 TABLES = (
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    f"""CREATE TABLE batches (
+    """CREATE TABLE batches (
         batch BLOB PRIMARY KEY,
         terms BLOB NOT NULL,
         state TEXT NOT NULL,
         people BIGINT NOT NULL,
         pieces BIGINT NOT NULL,
         digest BLOB,
-        {_OF}
+        analyser TEXT NOT NULL
     )""",
     """CREATE TABLE submissions (
         batch BLOB NOT NULL REFERENCES batches (batch),
@@ -41,7 +37,4 @@ TABLES = (
   in the transaction that writes these, so the order is drawn once, and nothing is kept of who sent what.
 """
 
-MIGRATIONS = {1: (f"ALTER TABLE batches ADD COLUMN {_OF}",)}
-"""How each older version becomes the next: batches were of the one analyser that there was."""
-
-SCHEMA = Schema("shuffler version", VERSION, TABLES, MIGRATIONS)
+SCHEMA = Schema("shuffler version", 1, TABLES)

@@ -63,8 +63,6 @@ from hazemap.protocols.vdaf.vdaf import ReportShare
 
 REJECTED_JOB = b""
 """The job that claims reports which are verified by none."""
-_IDS = b"\xff"
-"""What stands before the ids of a job's reports where its request is kept; a whole request begins otherwise."""
 
 
 class AbandonedJob(Refused):
@@ -109,7 +107,7 @@ class LeaderJobs:
         job_id = resource_id(task, body)
         buckets = [each.bucket for each in states.values()]
         whole = Batch(min(buckets), max(buckets))
-        job = AggregationJob(job_id, agg_param, whole, 0, sha256(body).digest(), b"", _IDS + b"".join(states))
+        job = AggregationJob(job_id, agg_param, whole, 0, sha256(body).digest(), b"", b"".join(states))
         claim = ClaimReports(job_id, level, tuple((report_id, times[report_id]) for report_id in states))
         return Outcome(body, job_id, (AddJob(job), claim, *none), states, errors)
 
@@ -250,7 +248,7 @@ class LeaderJobs:
             raise AbandonedJob("a job of more than two steps cannot be taken up again")
         answers = dict[bytes, VerifyResp]()
         if job.step == 0:
-            ids = _kept_ids(job.request)
+            ids = [job.request[at : at + REPORT_ID] for at in range(0, len(job.request), REPORT_ID)]
         else:
             going = AggregationJobContinueReq.from_bytes(job.request).verify_continues
             ids = [each.report_id for each in going]
@@ -289,10 +287,3 @@ class LeaderJobs:
         kept = task.collections > 1 or task.task.walk is not None  # until its last level is answered
         gone = tuple(rejected) if kept else (*counted, *rejected)
         return (*changes, ScrubReports(gone)) if gone else tuple(changes)
-
-
-def _kept_ids(request: bytes) -> list[bytes]:
-    """The ids of the reports of a job's first request, in its order, as they are kept: alone, or before, in it."""
-    if request.startswith(_IDS):
-        return [request[at : at + REPORT_ID] for at in range(len(_IDS), len(request), REPORT_ID)]
-    return [each.report_share.metadata.report_id for each in AggregationJobInitReq.from_bytes(request).verify_inits]
