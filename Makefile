@@ -10,7 +10,9 @@ PAGE := src/hazemap/releases/page/page.html
 APP := src/hazemap/studio/app/index.html
 TAB := src/hazemap/device/tab/device.html
 LICENCES := src/hazemap/bundled_licences.txt
-BUNDLED := studio/page/dist/page/licences.txt studio/app/dist/licences.txt studio/tab/dist/tab/licences.txt
+# What web/ builds is copied to these four; its sources, and what npm installs for them.
+WEB := $(shell find web -type f -not -path "*/node_modules/*" -not -path "*/dist/*")
+MODULES := web/node_modules/.package-lock.json
 
 .PHONY: demo demo-devices demo-recipes demo-two-servers demo-browser demo-studio compare-quick compare-docs results test test-slow check lint docs changelog reference bench mutants constraints clean system studio man sbom dist
 
@@ -29,12 +31,9 @@ demo-two-servers: .venv/server  ## Leader, helper, coordinator and 2,000 devices
 	rm -rf demo-two-servers
 	$(BIN)/hazemap demo two-servers --folder demo-two-servers
 
-demo-browser: .venv/server $(TAB) studio/tab/node_modules system  ## A coordinator, 60 devices and three tabs of Chromium make one map (in ./demo-browser)
+demo-browser: .venv/server $(TAB) system  ## A coordinator, 60 devices and three tabs of Chromium make one map (in ./demo-browser)
 	rm -rf demo-browser
-	$(BIN)/hazemap demo browser --folder demo-browser --visitors "node studio/tab/browser/visitors.mjs"
-
-studio/tab/node_modules:
-	cd studio/tab && npm ci --silent --no-audit --no-fund
+	$(BIN)/hazemap demo browser --folder demo-browser --visitors "node web/tab/browser/visitors.mjs"
 
 demo-studio: .venv/server $(PAGE) $(APP)  ## The studio in a browser, on a city of people who do not exist (in ./demo-studio)
 	$(BIN)/hazemap demo --folder demo-studio
@@ -74,30 +73,20 @@ test-slow: .venv/test .venv/spark .venv-lowest/ready .venv-newest/ready system s
 	HAZEMAP_THOROUGH=1 $(BIN)/python -m pytest -m "not slow" -n 2 tests/laws
 	HAZEMAP_THOROUGH=1 $(BIN)/python -m pytest -m slow -n 2 --dist worksteal tests
 
-studio: $(PAGE) $(APP) $(TAB) $(LICENCES)  ## The page of a release, the studio, the device in TypeScript and in a tab, another's client of DAP; without npm their tests skip
-	@if command -v npm >/dev/null; then (cd studio/device && npm ci --silent --no-audit --no-fund && npm run --silent build) && \
-	cd studio/dap-client && npm ci --silent --no-audit --no-fund; \
-	else echo "npm is not installed"; fi || echo "the clients in JavaScript could not be built"
+studio: $(PAGE)  ## The page of a release, the studio, the device in TypeScript and in a tab, another's client of DAP; without npm their tests skip
 
-$(PAGE): $(shell find studio/page studio/bundled_licences.mts -type f -not -path "*/node_modules/*" -not -path "*/dist/*")
-	@if command -v npm >/dev/null; then cd studio/page && npm ci --silent --no-audit --no-fund && npm run --silent build && \
-	cp dist/page/page.html ../../src/hazemap/releases/page/; else echo "npm is not installed"; fi || \
-	echo "the page could not be built, so there are none of releases"
+$(MODULES): web/package.json web/package-lock.json $(wildcard web/*/package.json)
+	@if command -v npm >/dev/null; then cd web && npm ci --silent --no-audit --no-fund || \
+	echo "what the pages are built with could not be installed"; fi
 
-$(APP): src/hazemap/studio/refusals.json $(shell find studio/app studio/bundled_licences.mts -type f -not -path "*/node_modules/*" -not -path "*/dist/*")
-	@if command -v npm >/dev/null; then cd studio/app && npm ci --silent --no-audit --no-fund && npm run --silent build && \
-	rm -rf ../../src/hazemap/studio/app && cp -r dist ../../src/hazemap/studio/app; else echo "npm is not installed"; fi || \
-	echo "the studio's page could not be built, so there is no studio"
-
-$(TAB): $(shell find studio/tab studio/device studio/bundled_licences.mts -type f -not -path "*/node_modules/*" -not -path "*/dist/*")
-	@if command -v npm >/dev/null; then (cd studio/device && npm ci --silent --no-audit --no-fund) && cd studio/tab && \
-	npm ci --silent --no-audit --no-fund && npm run --silent build && cp dist/tab/device.html ../../$(TAB); \
-	else echo "npm is not installed"; fi || echo "the device's page could not be built, so there is none in a tab"
-
-$(LICENCES): $(PAGE) $(APP) $(TAB)
-	@if command -v npm >/dev/null; then cat src/hazemap/base_map/LICENSE-natural-earth.txt > $@ && for each in $(BUNDLED); do \
-	printf '\n%s\n\n' "$$(printf '=%.0s' $$(seq 80))" >> $@ && cat $$each >> $@ || exit 1; done; fi || { rm -f $@; \
-	echo "there are no licences of what is bundled: after \`make clean\` all is built anew"; }
+$(PAGE) $(APP) $(TAB) $(LICENCES) &: $(MODULES) LICENSE src/hazemap/studio/refusals.json $(WEB)
+	@if command -v npm >/dev/null; then (cd web && npm run --silent build) && \
+	cp web/page/dist/bundle/page.html $(PAGE) && cp web/tab/dist/bundle/device.html $(TAB) && \
+	rm -rf $(APP:/index.html=) && cp -r web/studio/dist/bundle $(APP:/index.html=) && \
+	cat src/hazemap/base_map/LICENSE-natural-earth.txt > $(LICENCES) && for each in page studio tab; do \
+	printf '\n%s\n\n' "$$(printf '=%.0s' $$(seq 80))" && cat web/$$each/dist/bundle/licences.txt || exit 1; done >> $(LICENCES); \
+	else echo "npm is not installed"; fi || { rm -f $(LICENCES); \
+	echo "what runs in browsers could not be built, so there are no pages, no studio and no device in a tab"; }
 
 FOLDER ?= releases
 CHECKED = $(wildcard src/hazemap/$(FOLDER) src/hazemap/$(FOLDER).py)
@@ -150,7 +139,7 @@ constraints: .venv/test  ## Pin anew what is installed by name
 	  --no-emit-find-links --no-emit-trusted-host --no-emit-options --output-file constraints/python.txt pyproject.toml
 
 clean:
-	rm -rf man dist studio/*/node_modules studio/*/dist $(PAGE) $(TAB) $(LICENCES) src/hazemap/studio/app .venv .venv-lowest .venv-newest .mutants demo demo-devices demo-recipes demo-two-servers demo-studio demo-browser comparison docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf man dist web/node_modules web/*/dist $(PAGE) $(TAB) $(LICENCES) src/hazemap/studio/app .venv .venv-lowest .venv-newest .mutants demo demo-devices demo-recipes demo-two-servers demo-studio demo-browser comparison docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv || { apt-get update -qq && apt-get install -qq -y python3-venv && $(PYTHON) -m venv .venv; }

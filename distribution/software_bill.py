@@ -19,7 +19,7 @@ from uuid import NAMESPACE_URL, uuid5
 ROOT = Path(__file__).parents[1]
 OURSELVES = "hazemap"
 PINNED = re.compile(r"([A-Za-z0-9._-]+)==(\S+)")
-BUNDLES = ("page", "app", "device")
+BUNDLES = ("page", "studio", "device")
 VERSION = re.compile(r'^__version__ = "(.+)"$', re.MULTILINE)
 
 
@@ -97,7 +97,7 @@ def reached(names: Iterable[str], needs: dict[str, set[str]]) -> set[str]:
 
 def bundled() -> dict[str, str]:
     """What built pages hold of other people's packages, with exact versions."""
-    described = [json.loads((ROOT / "studio" / name / "package.json").read_text()) for name in BUNDLES]
+    described = [json.loads((ROOT / "web" / name / "package.json").read_text()) for name in BUNDLES]
     return {package: exact for each in described for package, exact in each.get("dependencies", {}).items()}
 
 

@@ -5,7 +5,7 @@ usage: python -m research.device_verdicts [--number 100000] [--seed 1] [--out FI
 Tasks, recipes, announcements, invitations, policies, logs, messages and a server's work: valid ones with something
 changed in their values or in their bytes (`tests.device.hostile_bytes`). Both must give the same verdict by the same
 rule, and where they accept, the same bytes: digests, terms, sums of rows, bins, tasks of DAP. The TypeScript device is
-built before (`npm run build` in `studio/device`), and is one process that reads the cases from a pipe.
+built before (`npm run build` in `web/device`), and is one process that reads the cases from a pipe.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from typing import Any
 from tests.device.verdicts import OtherDevice, compared, rule
 
 ROOT = Path(__file__).parents[1]
-OTHER = ROOT / "studio" / "device" / "dist" / "test" / "verdicts.js"
+OTHER = ROOT / "web" / "device" / "dist" / "node" / "device" / "src" / "test" / "verdicts.js"
 SHOWN = 10
 
 

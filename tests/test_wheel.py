@@ -23,10 +23,10 @@ from tests.ports import free_port
 import hazemap
 
 ROOT = Path(__file__).parents[1]
-STUDIO = ROOT / "studio"
+WEB = ROOT / "web"
 LICENCES = "hazemap/bundled_licences.txt"
 PAGES = ("hazemap/releases/page/page.html", "hazemap/studio/app/index.html", "hazemap/device/tab/device.html")
-BUNDLES = ("page", "app", "tab")
+BUNDLES = ("page", "studio", "tab")
 
 
 def need(*paths):
@@ -42,23 +42,23 @@ def ran(words, **how):
 
 
 def built_into(bundle, folder):
-    ran(["npx", "vite", "build", "--logLevel", "warn"], cwd=STUDIO / bundle, env={**os.environ, "OUT": str(folder)})
+    ran(["npm", "run", "bundle"], cwd=WEB / bundle, env={**os.environ, "OUT": str(folder)})
     return {each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in folder.iterdir()}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("bundle", BUNDLES)
 def test_two_builds_of_a_bundle_have_the_same_bytes_and_its_licences_name_what_it_bundles(bundle, tmp_path):
-    need(STUDIO / bundle / "node_modules" / "vite", STUDIO / "device" / "node_modules")
-    if shutil.which("npx") is None:
+    need(WEB / "node_modules" / "vite")
+    if shutil.which("npm") is None:
         pytest.skip("Node builds the bundles")
     one, two = (built_into(bundle, tmp_path / name) for name in ("one", "two"))
     assert one == two and "licences.txt" in one and len(one) > 1
     text = (tmp_path / "one" / "licences.txt").read_text()
     named = set(re.findall(r"^(@?[a-z0-9./-]+) \d+\.\d+\.\d+(?:-[a-z0-9]+)? \(", text, re.MULTILINE))
-    described = json.loads((STUDIO / bundle / "package.json").read_text()).get("dependencies", {})
+    described = json.loads((WEB / bundle / "package.json").read_text()).get("dependencies", {})
     if bundle == "tab":  # it has no package of its own, and those of the device around which it is
-        described = json.loads((STUDIO / "device" / "package.json").read_text())["dependencies"]
+        described = json.loads((WEB / "device" / "package.json").read_text())["dependencies"]
     assert named == set(described)
 
 
@@ -107,7 +107,7 @@ def test_the_wheel_carries_the_pages_and_one_file_of_licences(wheel):
     assert all(same.values()), same
     assert not [name for name in names if "node_modules" in name or name.endswith(".ts")]
     assert "Natural Earth" in text and "public domain" in text
-    described = [json.loads((STUDIO / name / "package.json").read_text()) for name in ("page", "app", "device")]
+    described = [json.loads((WEB / name / "package.json").read_text()) for name in ("page", "studio", "device")]
     bundled = {package: exact for each in described for package, exact in each.get("dependencies", {}).items()}
     assert bundled, "hexagons and a cipher"
     for package, exact in bundled.items():

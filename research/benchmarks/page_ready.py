@@ -30,7 +30,7 @@ from hazemap.privacy.statement import A_PERSON
 from hazemap.releases.page.page_file import template
 from hazemap.spatial.h3_hexagons import Hexagons
 
-PAGE = Path(__file__).resolve().parents[2] / "studio" / "page"
+PAGE = Path(__file__).resolve().parents[2] / "web" / "page"
 RESULTS = Path(__file__).with_name("results") / "page_ready.json"
 AROUND = Box(-74.3, 40.4, -73.6, 41.0)
 SIZES = (1_000, 20_000, 100_000, 500_000)

@@ -1,4 +1,4 @@
-"""A device that was written from the documentation, in another language: `studio/device`, beside fifty of ours."""
+"""A device that was written from the documentation, in another language: `web/device`, beside fifty of ours."""
 
 import hashlib
 import json
@@ -28,7 +28,8 @@ from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.trust.cohort_assumptions import Cohort, Sampling
 
-STUDIO = Path(__file__).parents[2] / "studio" / "device"
+DEVICE = Path(__file__).parents[2] / "web" / "device"
+COMPILED = DEVICE / "dist" / "node" / "device" / "src"
 OURS = 50
 TREE = Quadtree.around(Box(13.2, 52.4, 13.6, 52.6), 5)
 HERE, ELSEWHERE = (13.25, 52.42), (13.5, 52.58)
@@ -50,7 +51,7 @@ def test_the_vectors_of_tasks_are_what_the_code_says_today(made):
 
 
 def _npm(*words: str) -> None:
-    done = subprocess.run(["npm", *words], cwd=STUDIO, capture_output=True, text=True, timeout=1200, check=False)
+    done = subprocess.run(["npm", *words], cwd=DEVICE, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stdout[-5_000:] + done.stderr
 
 
@@ -58,10 +59,10 @@ def _built() -> Path:
     """Its program; skips where nothing can build it."""
     if shutil.which("node") is None or shutil.which("npm") is None:
         pytest.skip("node and npm are not installed: the TypeScript device is not tested here")
-    if not (STUDIO / "node_modules" / "@noble" / "ciphers").exists():
+    if not (DEVICE.parent / "node_modules" / "@noble" / "ciphers").exists():
         pytest.skip("the TypeScript device is not installed: `make studio` does it")
     _npm("run", "build")
-    return STUDIO / "dist" / "main.js"
+    return COMPILED / "main.js"
 
 
 @pytest.mark.slow

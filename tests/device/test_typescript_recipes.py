@@ -14,7 +14,7 @@ from random import SystemRandom
 import numpy as np
 import pytest
 from tests.device import recipe_vectors
-from tests.device.test_typescript_device import STUDIO, _built, _killed_after, _started
+from tests.device.test_typescript_device import DEVICE, _built, _killed_after, _started
 from tests.ports import free_port
 from tests.server.left_behind import rows
 from tests.server.processes import Crowd, Parent, Server
@@ -122,7 +122,7 @@ def test_hostile_recipes_and_random_queries_have_the_same_verdicts(tmp_path):
     command = ["node", "--test", "--test-name-pattern=vectors", "dist/test/recipes.test.js"]
     environment = {**os.environ, "RECIPE_CASES": str(tmp_path / "cases.json")}
     done = subprocess.run(
-        command, cwd=STUDIO, env=environment, capture_output=True, text=True, timeout=1200, check=False
+        command, cwd=DEVICE, env=environment, capture_output=True, text=True, timeout=1200, check=False
     )
     assert done.returncode == 0, f"RECIPE_SEED={seed}\n" + done.stdout[done.stdout.find("not ok") :][:5_000]
     assert sum(each["answer"] is not None for each in tasks) > 20

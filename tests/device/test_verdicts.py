@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from tests.device import verdicts
 from tests.device.hostile_bytes import SHARES
-from tests.device.test_typescript_device import STUDIO, _built
+from tests.device.test_typescript_device import COMPILED, _built
 
 KEPT = json.loads(verdicts.FILE.read_text())
 
@@ -32,7 +32,7 @@ def test_every_rule_by_which_a_message_is_refused_has_a_case():
 @pytest.mark.timeout(600)
 def test_both_devices_say_the_same_of_the_same_hostile_bytes():
     _built()
-    other, seen = verdicts.OtherDevice(STUDIO / "dist" / "test" / "verdicts.js"), Counter()
+    other, seen = verdicts.OtherDevice(COMPILED / "test" / "verdicts.js"), Counter()
     try:
         with warnings.catch_warnings(action="ignore"):
             for kind, content, ours, theirs in verdicts.compared(other, seed=7, number=2_500):

@@ -8,8 +8,8 @@ import pytest
 from hazemap.studio import refusals
 from hazemap.studio.refusals import SENTENCES
 
-STUDIO = Path(__file__).parents[2]
-CATALOGUES = STUDIO / "studio" / "app" / "src" / "catalogue"
+SOURCES = Path(__file__).parents[2] / "web" / "studio" / "src"
+CATALOGUES = SOURCES / "catalogue"
 ENTRY = re.compile(r'^  (\w+): "((?:[^"\\]|\\.)*)",$', re.MULTILINE)
 
 
@@ -43,6 +43,6 @@ def test_every_refusal_of_the_server_has_a_sentence_and_every_sentence_is_used()
     named = set(re.findall(r'(?:refused|saying)\(\s*\w+,\s*"(\w+)"', code))
     assert named <= SENTENCES.keys()
     assert {name for name in SENTENCES if f'"{name}"' not in code} == set()
-    views = [path for path in (STUDIO / "studio/app/src").rglob("*.ts") if path.parent != CATALOGUES]
+    views = [path for path in SOURCES.rglob("*.ts") if path.parent != CATALOGUES]
     used = code + "".join(path.read_text() for path in views)
     assert {name for name in catalogue("english") if f'"{name}"' not in used} == set()

@@ -30,7 +30,8 @@ from hazemap.studio import app_files
 from .coordinator_scene import coordinator, people, token_in
 from .scene import write_table
 
-APP = Path(__file__).parents[2] / "studio" / "app"
+APP = Path(__file__).parents[2] / "web" / "studio"
+MODULES = APP.parent / "node_modules"
 CHROMIUM = Path("/usr/bin/chromium")
 BUILT = Path(app_files.__file__).with_name("app") / "index.html"
 
@@ -92,7 +93,7 @@ def served(tmp_path):
 
 def played(script, tmp_path, *words):
     """What a script of the browser has seen; nothing was fetched from elsewhere, and axe has nothing to say."""
-    need(CHROMIUM, APP / "node_modules" / "playwright-core", BUILT)
+    need(CHROMIUM, MODULES / "playwright-core", BUILT)
     pictures = Path(os.environ.get("HAZEMAP_SCREENSHOTS") or tmp_path / "pictures")
     pictures.mkdir(parents=True, exist_ok=True)
     found = json.loads(node("node", f"browser/{script}.mjs", *words, str(pictures)))
@@ -190,7 +191,7 @@ def test_a_studio_that_is_killed_in_a_run_is_started_again_and_makes_the_map_at_
 
 @pytest.mark.slow
 def test_an_operator_orders_watches_stops_and_fetches_by_keyboard(tmp_path):
-    need(CHROMIUM, APP / "node_modules" / "playwright-core", BUILT)
+    need(CHROMIUM, MODULES / "playwright-core", BUILT)
     root, book = tmp_path / "data", Ledger(tmp_path / "ledger.sqlite")
     root.mkdir()
     token = token_in(tmp_path, OPERATOR)
@@ -215,7 +216,7 @@ def test_an_operator_orders_watches_stops_and_fetches_by_keyboard(tmp_path):
 
 @pytest.mark.slow
 def test_an_analyst_writes_checks_and_asks_a_recipe_by_keyboard(tmp_path):
-    need(CHROMIUM, APP / "node_modules" / "playwright-core", BUILT)
+    need(CHROMIUM, MODULES / "playwright-core", BUILT)
     root, book = tmp_path / "data", Ledger(tmp_path / "ledger.sqlite")
     root.mkdir()
     (root / "keyboard.json").write_text(SIGNED.to_json())
@@ -236,7 +237,7 @@ def test_an_analyst_writes_checks_and_asks_a_recipe_by_keyboard(tmp_path):
 
 @pytest.mark.slow
 def test_a_researcher_drops_a_map_and_reads_the_points_of_figures(tmp_path):
-    need(CHROMIUM, APP / "node_modules" / "playwright-core", BUILT)
+    need(CHROMIUM, MODULES / "playwright-core", BUILT)
     root, book = tmp_path / "data", Ledger(tmp_path / "ledger.sqlite")
     root.mkdir()
     write_table(tmp_path / "town.csv", 400)
@@ -257,8 +258,8 @@ def test_a_researcher_drops_a_map_and_reads_the_points_of_figures(tmp_path):
 
 @pytest.mark.slow
 def test_the_studio_holds_no_script_in_its_markup_and_no_address(tmp_path):
-    need(APP / "node_modules" / "vite")
-    node("npm", "run", "build", OUT=str(tmp_path))
+    need(MODULES / "vite")
+    node("npm", "run", "bundle", OUT=str(tmp_path))
     assert {path.name for path in tmp_path.iterdir()} == {"index.html", "studio.css", "studio.js", "licences.txt"}
     page, script = ((tmp_path / name).read_text() for name in ("index.html", "studio.js"))
     assert "<style" not in page and page.count("<script") == 1 and "></script>" in page

@@ -1,4 +1,4 @@
-"""The studio's own page: files that `make studio` builds from `studio/app`, read once and served as they are."""
+"""The studio's own page: files that `make studio` builds from `web/studio`, read once and served as they are."""
 
 from dataclasses import dataclass
 from importlib.resources import files

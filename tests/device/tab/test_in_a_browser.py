@@ -36,7 +36,8 @@ from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.trust.cohort_assumptions import Cohort, Sampling
 
-TAB = Path(__file__).parents[3] / "studio" / "tab"
+TAB = Path(__file__).parents[3] / "web" / "tab"
+MODULES = TAB.parent / "node_modules"
 BUILT = Path(device_page.__file__).with_name(PAGE)
 OURS, CLOSED = 60, 2
 TREE = Quadtree.around(Box(13.2, 52.4, 13.6, 52.6), 5)
@@ -165,7 +166,7 @@ def check_traffic(streams, places, log, gone):
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_three_tabs_are_devices_and_one_is_closed_in_the_middle_and_no_place_leaves_a_browser(tmp_path):
-    need(Path("/usr/bin/chromium"), TAB / "node_modules" / "playwright-core", BUILT)
+    need(Path("/usr/bin/chromium"), MODULES / "playwright-core", BUILT)
     port = free_port()
     (tmp_path / "policy.toml").write_text(POLICY)
     lon, lat = (np.full(OURS, at) for at in ELSEWHERE)
@@ -225,10 +226,10 @@ def test_three_tabs_are_devices_and_one_is_closed_in_the_middle_and_no_place_lea
 
 @pytest.mark.slow
 def test_the_page_is_built_the_same_twice_and_asks_for_nothing_else(tmp_path):
-    need(TAB / "node_modules" / "vite", TAB.parent / "device" / "node_modules")
+    need(MODULES / "vite")
     digests = set()
     for name in ("one", "two"):
-        words = ["npx", "vite", "build", "--logLevel", "warn"]
+        words = ["npm", "run", "bundle"]
         done = subprocess.run(
             words, cwd=TAB, env={**os.environ, "OUT": str(tmp_path / name)}, capture_output=True, text=True, check=False
         )
@@ -245,6 +246,6 @@ def test_the_page_is_built_the_same_twice_and_asks_for_nothing_else(tmp_path):
 
 @pytest.mark.slow
 def test_the_pages_own_tests_pass():
-    need(TAB / "node_modules" / "typescript", TAB.parent / "device" / "node_modules")
+    need(MODULES / "typescript")
     done = subprocess.run(["npm", "test"], cwd=TAB, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stdout[-5_000:] + done.stderr

@@ -9,7 +9,7 @@ import pytest
 from tests.device import test_typescript_recipes as scene
 from tests.device.serving import listening
 from tests.device.tab.recorded_traffic import betrayed, recording, traces
-from tests.device.tab.test_in_a_browser import BUILT, TAB, THEIRS, need, visitors
+from tests.device.tab.test_in_a_browser import BUILT, MODULES, THEIRS, need, visitors
 from tests.ports import free_port
 from tests.server.left_behind import rows
 from tests.server.processes import Crowd, Parent, Server
@@ -26,7 +26,7 @@ RULES = {"people": "40", "survivors": "40", "campaign": "100", "period": "100", 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_a_tab_answers_a_recipe_that_its_policy_allows_and_no_place_leaves_it(tmp_path):
-    need(Path("/usr/bin/chromium"), TAB / "node_modules" / "playwright-core", BUILT)
+    need(Path("/usr/bin/chromium"), MODULES / "playwright-core", BUILT)
     signed = SignedPolicy.sign(scene.POLICY, Identity.create())
     scene.written(tmp_path, signed)
     port = free_port()

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.device.serving import listening
-from tests.device.tab.test_in_a_browser import BUILT, TAB, THEIRS, need, visitors
+from tests.device.tab.test_in_a_browser import BUILT, MODULES, THEIRS, need, visitors
 from tests.server.processes import Parent
 from tests.server.two_server_scene import Scene
 
@@ -31,7 +31,7 @@ TREE = Quadtree.around(Box(13.2, 52.4, 13.6, 52.6), 5)
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_a_tab_reports_to_two_servers_that_its_rules_name_and_is_counted_once(tmp_path):
-    need(Path("/usr/bin/chromium"), TAB / "node_modules" / "playwright-core", BUILT)
+    need(Path("/usr/bin/chromium"), MODULES / "playwright-core", BUILT)
     people = OURS + 1
     with (
         listening(DevicePage.built().application()) as tab,

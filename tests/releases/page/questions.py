@@ -20,7 +20,8 @@ from hazemap.releases.timed_release import TimedRelease
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.plane import PlaneBox, plane_of
 
-PAGE = Path(__file__).parents[3] / "studio" / "page"
+WEB = Path(__file__).parents[3] / "web"
+PAGE = WEB / "page"
 CONFIDENCES = (0.5, 0.95, 0.999)
 
 
@@ -45,11 +46,11 @@ def program() -> Path:
     """The page's questions for Node; skips where nothing can build them."""
     if shutil.which("node") is None:
         pytest.skip("node is not installed: the page's questions are not tested here")
-    compiler = PAGE / "node_modules" / ".bin" / "tsc"
+    compiler = WEB / "node_modules" / ".bin" / "tsc"
     if not compiler.exists():
         pytest.skip("what the page is built with is not installed: `make studio` does it")
-    built = PAGE / "dist" / "node" / "asking" / "answer_questions.js"
-    sources = PAGE.glob("src/**/*.ts")
+    built = PAGE / "dist" / "node" / "page" / "src" / "asking" / "answer_questions.js"
+    sources = [path for part in ("page", "shared") for path in (WEB / part).glob("src/**/*.ts")]
     if not built.exists() or built.stat().st_mtime < max(path.stat().st_mtime for path in sources):
         done = subprocess.run([str(compiler)], cwd=PAGE, capture_output=True, text=True, timeout=1200, check=False)
         assert done.returncode == 0, done.stdout[-5_000:]

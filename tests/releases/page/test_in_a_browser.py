@@ -24,7 +24,8 @@ from hazemap.releases.base_release import BaseRelease
 from hazemap.releases.page import page_file
 from hazemap.releases.release_difference import ReleaseDifference
 
-PAGE = Path(__file__).parents[3] / "studio" / "page"
+PAGE = Path(__file__).parents[3] / "web" / "page"
+MODULES = PAGE.parent / "node_modules"
 CHROMIUM = "/usr/bin/chromium"
 LARGEST = 1_500_000
 """Bytes of the page beside a release's data, gzipped."""
@@ -47,7 +48,7 @@ def run(*command: str, **environment: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["squares", "hexagons"])
 def test_a_page_works_without_a_network_by_mouse_and_by_keyboard(kind, release, hexagon_release, tmp_path):
-    need(Path(CHROMIUM), PAGE / "node_modules" / "playwright-core", Path(page_file.__file__).with_name("page.html"))
+    need(Path(CHROMIUM), MODULES / "playwright-core", Path(page_file.__file__).with_name("page.html"))
     made = {"squares": release, "hexagons": hexagon_release}[kind]
     (tmp_path / "map.html").write_text(made.to_html(title='<img src=x onerror="alert(1)"> & a title'))
     box = hazemap.Box(13.3, 52.42, 13.5, 52.55)
@@ -71,7 +72,7 @@ def test_a_page_works_without_a_network_by_mouse_and_by_keyboard(kind, release, 
 
 def used(kind: str, made: BaseRelease | ReleaseDifference, folder: Path, box: hazemap.Box) -> dict[str, Any]:
     """What was found while a page of a kind was used; nothing of it is an error."""
-    need(Path(CHROMIUM), PAGE / "node_modules" / "playwright-core", Path(page_file.__file__).with_name("page.html"))
+    need(Path(CHROMIUM), MODULES / "playwright-core", Path(page_file.__file__).with_name("page.html"))
     (folder / "page.html").write_text(made.to_html(title='<img src=x onerror="alert(1)"> & a title'))
     done = run("node", "browser/check_kinds.mjs", kind, str(folder / "page.html"), str(folder), str(box))
     found: dict[str, Any] = json.loads(done)
@@ -148,10 +149,10 @@ def test_a_page_of_a_difference_tells_what_is_more_than_noise_explains(tmp_path)
 
 @pytest.mark.slow
 def test_the_page_is_small_built_the_same_twice_and_says_what_is_in_it(tmp_path):
-    need(PAGE / "node_modules" / "vite")
+    need(MODULES / "vite")
     digests = []
     for name in ("one", "two"):
-        run("npm", "run", "build", OUT=str(tmp_path / name))
+        run("npm", "run", "bundle", OUT=str(tmp_path / name))
         digests.append([hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted((tmp_path / name).iterdir())])
     assert digests[0] == digests[1]
     assert sorted(path.name for path in (tmp_path / "one").iterdir()) == ["licences.txt", "page.html"]
@@ -164,5 +165,5 @@ def test_the_page_is_small_built_the_same_twice_and_says_what_is_in_it(tmp_path)
 
 @pytest.mark.slow
 def test_what_needs_no_browser_is_tested_in_node():
-    need(PAGE / "node_modules" / "typescript")
+    need(MODULES / "typescript")
     run("npm", "test")

@@ -1,6 +1,6 @@
 """Vectors of the page's questions: a small map as its data holds it, regions, and what the library says of them.
 
-`python -m tests.releases.page.vectors` writes `studio/page/src/asking/vectors.json`; a test compares it with what the
+`python -m tests.releases.page.vectors` writes `web/page/src/asking/vectors.json`; a test compares it with what the
 library says, and the page's own tests with what the page says.
 """
 

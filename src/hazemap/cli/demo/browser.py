@@ -45,8 +45,7 @@ def browser(
         typer.Option(
             metavar="COMMAND",
             help=(
-                "Command that opens the links and uses the pages in your place, such as "
-                "studio/tab/browser/visitors.mjs."
+                "Command that opens the links and uses the pages in your place, such as web/tab/browser/visitors.mjs."
             ),
         ),
     ] = None,

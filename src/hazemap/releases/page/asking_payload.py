@@ -1,6 +1,6 @@
 """What a page needs to count people in regions as `Release.count` does: numbers, ground and noise of cells, as JSON.
 
-Whatever does not depend on a region is worked out here, once; the rest is `studio/page/src/asking`. The format is
+Whatever does not depend on a region is worked out here, once; the rest is `web/page/src/asking`. The format is
 described in docs/reference/page-questions.md.
 """
 

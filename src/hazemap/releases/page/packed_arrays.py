@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hazemap.errors import FileError
 
 TYPES = ("uint8", "int16", "int32", "uint32", "float32", "float64", "uint64")
-"""Those that `studio/page/src/payload/arrays.ts` reads."""
+"""Those that `web/page/src/payload/arrays.ts` reads."""
 
 
 LEVEL = 6

@@ -9,7 +9,7 @@ from typing import Any
 from hazemap.errors import InputError
 
 TEMPLATE = "page.html"
-"""What `studio/page` is built into; a wheel carries it, a clone builds it."""
+"""What `web/page` is built into; a wheel carries it, a clone builds it."""
 
 
 TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
