@@ -99,12 +99,13 @@ check: .venv/test  ## Style, types and fast tests of one folder or module of the
 	$(BIN)/mypy -p hazemap.$(subst /,.,$(FOLDER))
 	$(BIN)/python -m pytest -m "not slow" --doctest-modules $(CHECKED) $(CHECKED_BY)
 
-lint: .venv/test  ## Style, types, spelling, import floors
+lint: .venv/test $(MODULES)  ## Style, types, spelling, import floors, of Python and of TypeScript
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/codespell
 	$(BIN)/python -m pytest tests/test_architecture.py
+	@if test -e $(MODULES); then cd web && npm run --silent lint; else echo "npm is not installed: web/ is not checked"; fi
 
 changelog: .venv/bin/python  ## Move the fragments of changelog.d into CHANGELOG.md (VERSION=0.2.0: as that version)
 	$(BIN)/python distribution/changelog.py $(VERSION)
@@ -139,7 +140,7 @@ constraints: .venv/test  ## Pin anew what is installed by name
 	  --no-emit-find-links --no-emit-trusted-host --no-emit-options --output-file constraints/python.txt pyproject.toml
 
 clean:
-	rm -rf man dist web/node_modules web/*/dist $(PAGE) $(TAB) $(LICENCES) src/hazemap/studio/app .venv .venv-lowest .venv-newest .mutants demo demo-devices demo-recipes demo-two-servers demo-studio demo-browser comparison docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf man dist web/node_modules web/dist web/*/dist $(PAGE) $(TAB) $(LICENCES) src/hazemap/studio/app .venv .venv-lowest .venv-newest .mutants demo demo-devices demo-recipes demo-two-servers demo-studio demo-browser comparison docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv || { apt-get update -qq && apt-get install -qq -y python3-venv && $(PYTHON) -m venv .venv; }

@@ -27,7 +27,13 @@ interface OneFile {
 const PAGE: OneFile = {
   file: "page.html",
   called: "page of a release",
-  policy: (script, style) => [`script-src ${script}`, `style-src ${style}`, "img-src data:", "base-uri 'none'", "form-action 'none'"],
+  policy: (script, style) => [
+    `script-src ${script}`,
+    `style-src ${style}`,
+    "img-src data:",
+    "base-uri 'none'",
+    "form-action 'none'",
+  ],
   licencesInside: false,
 };
 
@@ -35,8 +41,13 @@ const TAB: OneFile = {
   file: "device.html",
   called: "device in a tab",
   policy: (script, style) => [
-    `script-src ${script} 'wasm-unsafe-eval'`, `style-src ${style}`, `connect-src ${REACHED}`,
-    "base-uri 'none'", "form-action 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'",
+    `script-src ${script} 'wasm-unsafe-eval'`,
+    `style-src ${style}`,
+    `connect-src ${REACHED}`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
   ],
   licencesInside: true,
 };
@@ -63,11 +74,13 @@ function oneFile({ file, called, policy, licencesInside }: OneFile): Plugin {
     name: "one-file",
     enforce: "post",
     generateBundle(_, bundle) {
-      let script = "", style = "", page = "";
+      let script = "",
+        style = "",
+        page = "";
       let modules: string[] = [];
       for (const [name, part] of Object.entries(bundle)) {
         if (part.type === "chunk") {
-          if (script !== "") throw new Error("the page has one script; found another: " + name);
+          if (script !== "") throw new Error(`the page has one script; found another: ${name}`);
           script = part.code.trim().replaceAll(/<(?=\/script|!--)/g, "\\x3c");
           modules = part.moduleIds;
         } else if (name.endsWith(".css")) style = String(part.source).trim();
@@ -81,7 +94,10 @@ function oneFile({ file, called, policy, licencesInside }: OneFile): Plugin {
         .replace(/\s*<link rel="stylesheet"[^>]*>/, "")
         .replace("<!--policy-->", () => `<meta http-equiv="Content-Security-Policy" content="${allowed}">`)
         .replace("</head>", () => `<style>${style}</style>\n</head>`)
-        .replace("</body>", () => `<script type="module">${script}</script>\n${licencesInside ? comment(licences) : ""}</body>`);
+        .replace(
+          "</body>",
+          () => `<script type="module">${script}</script>\n${licencesInside ? comment(licences) : ""}</body>`,
+        );
       this.emitFile({ type: "asset", fileName: file, source: whole });
       this.emitFile({ type: "asset", fileName: "licences.txt", source: licencesFile(called, licences) });
     },
@@ -94,7 +110,11 @@ function licences(called: string): Plugin {
     name: "licences",
     generateBundle(_, bundle) {
       const modules = Object.values(bundle).flatMap((part) => (part.type === "chunk" ? part.moduleIds : []));
-      this.emitFile({ type: "asset", fileName: "licences.txt", source: licencesFile(called, bundledLicences(modules)) });
+      this.emitFile({
+        type: "asset",
+        fileName: "licences.txt",
+        source: licencesFile(called, bundledLicences(modules)),
+      });
     },
   };
 }
@@ -113,7 +133,8 @@ function sqliteInside(): Plugin {
     },
     transform: (code, id) => {
       if (!id.replaceAll("\\", "/").includes("@sqlite.org/sqlite-wasm/dist/index.mjs")) return null;
-      const files = /new Worker\(new URL\("[^"]+", import\.meta\.url\)(?:, \{ type: "module" \})?\)|new URL\("sqlite3\.wasm", import\.meta\.url\)\.href/g;
+      const files =
+        /new Worker\(new URL\("[^"]+", import\.meta\.url\)(?:, \{ type: "module" \})?\)|new URL\("sqlite3\.wasm", import\.meta\.url\)\.href/g;
       if (code.match(files)?.length !== 3) throw new Error("SQLite asks for other files than it did");
       return { code: code.replace(files, "undefined").replaceAll("import.meta.url", '""'), map: null };
     },
@@ -131,7 +152,8 @@ function comment(licences: readonly string[]): string {
 
 export default defineConfig(({ mode }) => {
   const bundle = BUNDLES[mode];
-  if (bundle === undefined) throw new Error(`there is no bundle '${mode}': choose --mode ${Object.keys(BUNDLES).join(", ")}`);
+  if (bundle === undefined)
+    throw new Error(`there is no bundle '${mode}': choose --mode ${Object.keys(BUNDLES).join(", ")}`);
   return {
     ...bundle,
     root: join(import.meta.dirname, mode),

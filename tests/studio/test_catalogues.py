@@ -10,7 +10,7 @@ from hazemap.studio.refusals import SENTENCES
 
 SOURCES = Path(__file__).parents[2] / "web" / "studio" / "src"
 CATALOGUES = SOURCES / "catalogue"
-ENTRY = re.compile(r'^  (\w+): "((?:[^"\\]|\\.)*)",$', re.MULTILINE)
+ENTRY = re.compile(r'^  (\w+):\s+"((?:[^"\\]|\\.)*)",$', re.MULTILINE)
 
 
 def catalogue(language):

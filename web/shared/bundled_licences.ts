@@ -20,7 +20,9 @@ export function bundledLicences(modules: Iterable<string>): string[] {
     const { name, version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
     const files = [/^licen[cs]e/i, /^notice/i].map((kind) => readdirSync(folder).find((each) => kind.test(each)));
     if (files[0] === undefined && !Object.hasOwn(WITHOUT_FILE, name)) throw new Error(`${name} has no licence file`);
-    const found = files.filter((file) => file !== undefined).map((file) => readFileSync(join(folder, file), "utf8").trim());
+    const found = files
+      .filter((file) => file !== undefined)
+      .map((file) => readFileSync(join(folder, file), "utf8").trim());
     const parts = files[0] === undefined ? [WITHOUT_FILE[name]!(), ...found] : found;
     return `${[`${name} ${version} (${license})`, ...parts].join("\n\n")}\n`;
   });

@@ -14,9 +14,13 @@ export class AccountClock {
   private readonly begun: number;
 
   /** `uptime` is in milliseconds that never go back. */
-  constructor(private readonly record: DeviceRecord, private readonly uptime: () => number = () => performance.now()) {
+  constructor(
+    private readonly record: DeviceRecord,
+    private readonly uptime: () => number = () => performance.now(),
+  ) {
     this.begun = uptime();
-    this.line = record.clock ?? record.charges.reduce<number | null>((last, { time }) => Math.max(last ?? time, time), null);
+    this.line =
+      record.clock ?? record.charges.reduce<number | null>((last, { time }) => Math.max(last ?? time, time), null);
   }
 
   /** The account's time when it began; null before anything has asked for it. */
@@ -39,7 +43,9 @@ export class AccountClock {
     const day = /^[0-9]{4}-[0-9]{2}-[0-9]{2}$/.test(today.trim()) ? Date.parse(`${today.trim()}T12:00:00Z`) : NaN;
     if (Number.isNaN(day)) throw new InputError("a date is written such as 2026-11-23");
     if (Math.abs(Math.floor(clock / DAY) - Math.floor(day / DAY)) > 1) {
-      throw new InputError(`the clock of this machine says ${new Date(clock).toISOString().slice(0, 10)}: put it right first`);
+      throw new InputError(
+        `the clock of this machine says ${new Date(clock).toISOString().slice(0, 10)}: put it right first`,
+      );
     }
     this.line = Math.max(clock, this.now(clock)) - Math.max(0, this.uptime() - this.begun);
     this.now(clock);

@@ -1,4 +1,4 @@
-import { ascii, bigEndian, type Bytes, equal, hex, join, toBigEndian, unhex } from "./bytes.js";
+import { ascii, type Bytes, bigEndian, equal, hex, join, toBigEndian, unhex } from "./bytes.js";
 import type { DeviceRecord } from "./device_store.js";
 import { derive } from "./key_derivation.js";
 
@@ -28,7 +28,9 @@ export async function openedHead(key: Bytes, server: Bytes, head: Bytes): Promis
  * a record that was put back from a copy has not come so far. It is null where the device has no server.
  */
 export async function headOf(record: DeviceRecord): Promise<string | null> {
-  return record.pinned && hex(await sealedHead(unhex(record.sampling), unhex(record.pinned), BigInt(lastNumber(record))));
+  return (
+    record.pinned && hex(await sealedHead(unhex(record.sampling), unhex(record.pinned), BigInt(lastNumber(record))))
+  );
 }
 
 /** The number of the charge that a record has forgotten, by what its server keeps; null where it has forgotten none. */

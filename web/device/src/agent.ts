@@ -1,4 +1,4 @@
-import { bigEndian, type Bytes, systemRandom } from "./bytes.js";
+import { type Bytes, bigEndian, systemRandom } from "./bytes.js";
 import type { Device, DeviceAnswer, Log } from "./device.js";
 import type { DeviceStore } from "./device_store.js";
 import { enrol } from "./enrolment.js";
@@ -51,8 +51,13 @@ export class Agent {
   private answered = Infinity;
 
   constructor(
-    private readonly device: Device, private readonly store: DeviceStore, private readonly http: HttpTransport,
-    private readonly server: string, private readonly code: string, private readonly idle: number, private readonly log: Log,
+    private readonly device: Device,
+    private readonly store: DeviceStore,
+    private readonly http: HttpTransport,
+    private readonly server: string,
+    private readonly code: string,
+    private readonly idle: number,
+    private readonly log: Log,
     /** The servers that the person's rules name, each with the SHA-256 of its key, or nothing. */
     private readonly pins: ReadonlyMap<string, string> = new Map(),
   ) {}
@@ -106,7 +111,12 @@ export class Agent {
     await this.device.putBack(work.head, now);
     if (work.stage === ANNOUNCED) return this.carried(work, now);
     const logged = await this.device.logged(work);
-    if (logged) await this.device.recipes.log.read((path) => this.http.send("GET", path, null), logged.task, this.device.recipes.seen);
+    if (logged)
+      await this.device.recipes.log.read(
+        (path) => this.http.send("GET", path, null),
+        logged.task,
+        this.device.recipes.seen,
+      );
     const begun = performance.now();
     const answer = await this.device.answer(work, now);
     if (answer.held) await sleep(HOLD - (((performance.now() - begun) / 1_000) % HOLD), this.signal);
@@ -161,7 +171,13 @@ export class Agent {
 
   /** The server's credential for a report to others, for a key that the device has signed. */
   private async credential(path: string, asked: Bytes): Promise<Bytes> {
-    const { status, wait, content } = await this.http.send("POST", `${path}/credentials`, this.store.record.ticket, asked, "application/octet-stream");
+    const { status, wait, content } = await this.http.send(
+      "POST",
+      `${path}/credentials`,
+      this.store.record.ticket,
+      asked,
+      "application/octet-stream",
+    );
     if (status === 200) return content;
     const why = `the server gave no credential for this report, but HTTP ${status}`;
     throw status === 401 || status === 409 ? new Unreachable(why, wait) : new Refused(why);
@@ -174,14 +190,24 @@ export class Agent {
   }
 
   /** What is in the store goes out; false where the server ends the session. A 409 may be about bytes that had arrived before, so the session stays open. */
-  private async send({ session, stage }: ServerTask, { reply, refusal, campaign, last }: DeviceAnswer): Promise<boolean> {
+  private async send(
+    { session, stage }: ServerTask,
+    { reply, refusal, campaign, last }: DeviceAnswer,
+  ): Promise<boolean> {
     const path = `/v1/tasks/${session}`;
     const ticket = this.store.record.ticket;
     if (refusal !== null) await this.http.post(`${path}/refusal`, ticket, { reason: refusal });
     if (reply === null) return true;
-    const { status } = await this.http.send("POST", stage === MASKED ? await this.paid(path) : path, ticket, reply, "application/octet-stream");
+    const { status } = await this.http.send(
+      "POST",
+      stage === MASKED ? await this.paid(path) : path,
+      ticket,
+      reply,
+      "application/octet-stream",
+    );
     this.log(`sent ${reply.length} bytes (HTTP ${status})`);
-    if (status === 410 || status === 413 || status === 422 || (last && status === 204)) await this.device.close(session);
+    if (status === 410 || status === 413 || status === 422 || (last && status === 204))
+      await this.device.close(session);
     this.answered = Date.now();
     if (campaign !== null && this.device.ended(campaign)) this.ended = campaign;
     return status < 300 || status === 409;

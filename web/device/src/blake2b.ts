@@ -3,8 +3,14 @@ import type { Bytes } from "./bytes.js";
 const WORD = (1n << 64n) - 1n;
 const BLOCK = 128;
 const IV = [
-  0x6a09e667f3bcc908n, 0xbb67ae8584caa73bn, 0x3c6ef372fe94f82bn, 0xa54ff53a5f1d36f1n,
-  0x510e527fade682d1n, 0x9b05688c2b3e6c1fn, 0x1f83d9abfb41bd6bn, 0x5be0cd19137e2179n,
+  0x6a09e667f3bcc908n,
+  0xbb67ae8584caa73bn,
+  0x3c6ef372fe94f82bn,
+  0xa54ff53a5f1d36f1n,
+  0x510e527fade682d1n,
+  0x9b05688c2b3e6c1fn,
+  0x1f83d9abfb41bd6bn,
+  0x5be0cd19137e2179n,
 ];
 /** RFC 7693, section 2.7. */
 const SIGMA = [
@@ -20,8 +26,14 @@ const SIGMA = [
   [10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0],
 ];
 const MIXED = [
-  [0, 4, 8, 12], [1, 5, 9, 13], [2, 6, 10, 14], [3, 7, 11, 15],
-  [0, 5, 10, 15], [1, 6, 11, 12], [2, 7, 8, 13], [3, 4, 9, 14],
+  [0, 4, 8, 12],
+  [1, 5, 9, 13],
+  [2, 6, 10, 14],
+  [3, 7, 11, 15],
+  [0, 5, 10, 15],
+  [1, 6, 11, 12],
+  [2, 7, 8, 13],
+  [3, 4, 9, 14],
 ] as const;
 
 const words = (bytes: Bytes): bigint[] => {
@@ -31,7 +43,8 @@ const words = (bytes: Bytes): bigint[] => {
 
 /** Two words of BLAKE2b (RFC 7693) of at most 128 bytes, 16 bytes long, with this personalisation: WebCrypto has none. */
 export function blake2bWords(message: Bytes, person: Bytes): [bigint, bigint] {
-  if (message.length > BLOCK || person.length > 16) throw new RangeError("one block and 16 bytes of personalisation at most");
+  if (message.length > BLOCK || person.length > 16)
+    throw new RangeError("one block and 16 bytes of personalisation at most");
   const parameters = new Uint8Array(64);
   parameters.set([16, 0, 1, 1]);
   parameters.set(person, 48);
@@ -46,7 +59,10 @@ export function blake2bWords(message: Bytes, person: Bytes): [bigint, bigint] {
   for (let round = 0; round < 12; round++) {
     const order = SIGMA[round % 10]!;
     MIXED.forEach(([a, b, c, d], i) => {
-      for (const [word, first, second] of [[block[order[2 * i]!]!, 32n, 24n], [block[order[2 * i + 1]!]!, 16n, 63n]] as const) {
+      for (const [word, first, second] of [
+        [block[order[2 * i]!]!, 32n, 24n],
+        [block[order[2 * i + 1]!]!, 16n, 63n],
+      ] as const) {
         v[a] = (v[a]! + v[b]! + word) & WORD;
         v[d] = turned(v[d]! ^ v[a]!, first);
         v[c] = (v[c]! + v[d]!) & WORD;

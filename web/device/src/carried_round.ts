@@ -5,7 +5,7 @@ import { Fraction } from "./fraction.js";
 import { parseCanonicalJson, TASK } from "./json_text.js";
 import { shortestChunk } from "./prio3_multihot.js";
 import { LARGEST_SCALE } from "./session_parameters.js";
-import { taskOf, type Task } from "./task.js";
+import { type Task, taskOf } from "./task.js";
 import { fieldsOf, fieldsOfType, textOf, typed, whole } from "./typed_json.js";
 
 const ADDRESS = /^https?:\/\/[A-Za-z0-9.\-[\]:_]{1,255}\/(?:[A-Za-z0-9._~-]{1,80}\/){0,8}$/;
@@ -36,21 +36,32 @@ export interface CarriedRound {
 
 /** The round in a text: `CodecError` for what is none, `Refused` for what this device does not report to. */
 export async function readCarriedRound(text: string): Promise<CarriedRound> {
-  const json = fieldsOfType(parseCanonicalJson(text, TASK), "CarriedTask", "an announcement", "batch", "begun", "carrier", "task");
+  const json = fieldsOfType(
+    parseCanonicalJson(text, TASK),
+    "CarriedTask",
+    "an announcement",
+    "batch",
+    "begun",
+    "carrier",
+    "task",
+  );
   const batch = textOf(json["batch"], "the batch");
   if (!/^[0-9a-f]{64}$/.test(batch)) throw new CodecError("a batch has 64 hexadecimal digits");
   const carrier = carrierOf(json["carrier"]);
   const digest = await sha256(ascii(text));
   const task = await taskOf(json["task"], digest);
   if (task.asked) throw new UnknownKind("RecipeBins", "this device answers recipes by secure sums alone");
-  if (carrier.minimum > task.cohort.people) throw new CodecError("a batch is opened with more reports than people are asked");
+  if (carrier.minimum > task.cohort.people)
+    throw new CodecError("a batch is opened with more reports than people are asked");
   return { task, carrier, batch, begun: whole(json["begun"], "when the round began", 0, LATEST), digest };
 }
 
 function carrierOf(json: Parameters<typeof typed>[0]): TwoServers {
   const [kind, value] = typed(json, "the carrier");
-  if (kind === "ByOneReport" || kind === "ByShuffler") throw new UnknownKind(kind, "this device reports to two servers for each question, and to no other carrier");
-  if (kind !== "ByTwoServers") throw new CodecError("the carrier is two servers, or one that this device does not know");
+  if (kind === "ByOneReport" || kind === "ByShuffler")
+    throw new UnknownKind(kind, "this device reports to two servers for each question, and to no other carrier");
+  if (kind !== "ByTwoServers")
+    throw new CodecError("the carrier is two servers, or one that this device does not know");
   const { leader, helper, minimum } = fieldsOf(value, "the carrier", "helper", "leader", "minimum");
   const address = (found: typeof leader, who: string): string => {
     const url = textOf(found, who);
@@ -66,7 +77,8 @@ function carrierOf(json: Parameters<typeof typed>[0]): TwoServers {
 export async function dapTask({ task, carrier, batch, begun, digest }: CarriedRound, issuer: Bytes): Promise<DapTask> {
   const { size, sensitivity, price } = task;
   let scale = new Fraction(sensitivity).over(price);
-  if (scale.compare(LARGEST_SCALE) > 0) throw new Refused("this round's price is so low that its noise cannot be drawn");
+  if (scale.compare(LARGEST_SCALE) > 0)
+    throw new Refused("this round's price is so low that its noise cannot be drawn");
   if (scale.numerator >= LARGEST || scale.denominator >= LARGEST) {
     scale = new Fraction(above(scale.times(new Fraction(FINEST))), FINEST);
   }
@@ -80,11 +92,19 @@ export async function dapTask({ task, carrier, batch, begun, digest }: CarriedRo
   if (size < 1) throw new Refused("a report needs one place at least");
   const terms = {
     info: join(ascii("hazemap "), digest),
-    leader: carrier.leader, helper: carrier.helper, minimum: carrier.minimum,
-    precision: PRECISION, begins: Math.floor(begun / PRECISION), lasts: 2,
-    length: size, chunk: shortestChunk(size + 1), most: 1,
-    scale, micro,
-    issuer, reports: task.cohort.people,
+    leader: carrier.leader,
+    helper: carrier.helper,
+    minimum: carrier.minimum,
+    precision: PRECISION,
+    begins: Math.floor(begun / PRECISION),
+    lasts: 2,
+    length: size,
+    chunk: shortestChunk(size + 1),
+    most: 1,
+    scale,
+    micro,
+    issuer,
+    reports: task.cohort.people,
   };
   const id = await sha256(ascii("hazemap task of a campaign"), unhex(batch), uint32(0));
   return { id, terms, configuration: encodeConfiguration(terms) };
@@ -95,4 +115,7 @@ const above = (x: Fraction): bigint => -new Fraction(-x.numerator, x.denominator
 
 /** Where a task's reports go: a path under the leader's address, with the id in base64url. */
 export const reportsPath = (id: Bytes): string =>
-  `tasks/${btoa(String.fromCharCode(...id)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")}/reports`;
+  `tasks/${btoa(String.fromCharCode(...id))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_")
+    .replaceAll("=", "")}/reports`;

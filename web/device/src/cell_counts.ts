@@ -24,19 +24,29 @@ const MOST_VOTES = 2 ** 31;
 
 /** Counts of a person's rows in cells, bounded by one rule. */
 export class CellCounts {
-  constructor(readonly cells: CountedCells, readonly rule: Rule, readonly most: number, readonly outside: Outside) {}
+  constructor(
+    readonly cells: CountedCells,
+    readonly rule: Rule,
+    readonly most: number,
+    readonly outside: Outside,
+  ) {}
 
   /** As the codec writes it; `Refused` for questions of other kinds. */
   static read(json: Json | undefined): CellCounts {
     const [encoder, counts] = typed(json, "the encoder");
-    if (OTHERS.includes(encoder)) throw new UnknownKind(encoder, `this device answers counts of rows in cells, not ${plain(encoder)}`);
-    if (encoder !== "Counts") throw new CodecError(`a question asks for counts of rows in cells, not for ${plain(encoder)}`);
+    if (OTHERS.includes(encoder))
+      throw new UnknownKind(encoder, `this device answers counts of rows in cells, not ${plain(encoder)}`);
+    if (encoder !== "Counts")
+      throw new CodecError(`a question asks for counts of rows in cells, not for ${plain(encoder)}`);
     const { cells, bounding } = fieldsOf(counts, "Counts", "bounding", "cells");
     const [rule, bound] = typed(bounding, "the bounding rule");
-    if (rule === "OneVote") throw new UnknownKind(rule, "this device bounds its rows by AtMostRows or AtMostCells, not by OneVote");
-    if (rule !== "AtMostRows" && rule !== "AtMostCells") throw new CodecError(`a device does not bound its rows by ${plain(rule)}`);
+    if (rule === "OneVote")
+      throw new UnknownKind(rule, "this device bounds its rows by AtMostRows or AtMostCells, not by OneVote");
+    if (rule !== "AtMostRows" && rule !== "AtMostCells")
+      throw new CodecError(`a device does not bound its rows by ${plain(rule)}`);
     const { most, nowhere } = fieldsOf(bound, rule, "most", "nowhere");
-    if (nowhere !== "people" && typeof nowhere !== "boolean") throw new CodecError("'nowhere' is true, false or \"people\"");
+    if (nowhere !== "people" && typeof nowhere !== "boolean")
+      throw new CodecError("'nowhere' is true, false or \"people\"");
     return new CellCounts(readCountedCells(cells), rule, whole(most, "the most rows or cells", 1, MOST_VOTES), nowhere);
   }
 
@@ -61,7 +71,10 @@ export class CellCounts {
     const counted = this.outside === true || (this.outside === "people" && !inside.length) ? every : inside;
     const draws = new KeyedDraws(key, this.rule);
     const words = this.rule === "AtMostRows" ? counted.map((_, rank) => BigInt(rank)) : [...new Set(counted)];
-    const drawn = words.map((word) => ({ number: draws.number(word), cell: this.rule === "AtMostRows" ? counted[Number(word)]! : word }));
+    const drawn = words.map((word) => ({
+      number: draws.number(word),
+      cell: this.rule === "AtMostRows" ? counted[Number(word)]! : word,
+    }));
     drawn.sort((a, b) => (a.number < b.number ? -1 : a.number > b.number ? 1 : 0));
     const sums = new Uint32Array(this.size);
     for (const { cell } of drawn.slice(0, this.most)) {

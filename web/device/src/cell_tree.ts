@@ -34,5 +34,6 @@ export interface CellTree {
 
 /** `CodecError` where the trees of one question have too many cells of level 0 to find. */
 export function checkRoots(...trees: readonly CellTree[]): void {
-  if (trees.reduce((sum, { rootsAbout }) => sum + rootsAbout, 0) > MOST_ROOTS) throw new CodecError("this task cuts its boxes into too many cells at once");
+  if (trees.reduce((sum, { rootsAbout }) => sum + rootsAbout, 0) > MOST_ROOTS)
+    throw new CodecError("this task cuts its boxes into too many cells at once");
 }

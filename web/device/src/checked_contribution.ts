@@ -7,10 +7,15 @@ import type { SessionParameters } from "./session_parameters.js";
  * A person's counts; zeros where anything goes wrong with their rows, for silence would tell that they were read.
  * `trouble` is for the person's own eyes.
  */
-export function checkedContribution(counts: CellCounts, places: readonly Place[], key: Bytes): { sums: Uint32Array; trouble: string | null } {
+export function checkedContribution(
+  counts: CellCounts,
+  places: readonly Place[],
+  key: Bytes,
+): { sums: Uint32Array; trouble: string | null } {
   try {
     const sums = counts.contribution(places, key);
-    if (sums.reduce((total, each) => total + each, 0) > counts.sensitivity) throw new RangeError("more votes than the rule allows");
+    if (sums.reduce((total, each) => total + each, 0) > counts.sensitivity)
+      throw new RangeError("more votes than the rule allows");
     return { sums, trouble: null };
   } catch (error) {
     return { sums: new Uint32Array(counts.size), trouble: error instanceof Error ? error.name : "error" };

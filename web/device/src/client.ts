@@ -1,21 +1,38 @@
 import { type Bytes, equal, hex, join, type RandomBytes, sha256, uint32 } from "./bytes.js";
 import type { ClientState, KnownPeer } from "./client_state.js";
-import { type Identity, verified } from "./ed25519.js";
 import type { Coins } from "./coins.js";
+import { type Identity, verified } from "./ed25519.js";
 import { Refused } from "./errors.js";
 import {
-  assentStatement, keysStatement, letterAddress, letterKey, maskedStatement, pairMask, ringCommitment, seal,
-  seedCommitment, selfMask, unseal,
+  assentStatement,
+  keysStatement,
+  letterAddress,
+  letterKey,
+  maskedStatement,
+  pairMask,
+  ringCommitment,
+  seal,
+  seedCommitment,
+  selfMask,
+  unseal,
 } from "./key_derivation.js";
 import { addMask } from "./masks.js";
 import { belongs } from "./merkle_roster.js";
 import {
-  decode, type Down, encodeAssent, encodeKeys, encodeMasked, encodePicks, encodeSealed, encodeUnmask, type Peer,
+  type Down,
+  decode,
+  encodeAssent,
+  encodeKeys,
+  encodeMasked,
+  encodePicks,
+  encodeSealed,
+  encodeUnmask,
+  type Peer,
 } from "./messages.js";
 import { pack } from "./modular_packing.js";
 import { drawnNeighbours, ringNeighbours } from "./neighbour_graph.js";
 import { isShare, SHARE } from "./prime_field.js";
-import { MALICIOUS, SEMI_HONEST, sessionOf, type SessionParameters } from "./session_parameters.js";
+import { MALICIOUS, SEMI_HONEST, type SessionParameters, sessionOf } from "./session_parameters.js";
 import { drawCoefficients, share } from "./shamir_sharing.js";
 import { Bitmap } from "./tls_encoding.js";
 import { keyPair } from "./x25519.js";
@@ -31,7 +48,14 @@ export interface Draws {
   secrets(session: Bytes, position: number, said: Bytes): Promise<readonly [Bytes, Bytes, Bytes]>;
   /** Of the masking key and of the seed. */
   polynomials(session: Bytes, asked: Bytes, said: Bytes, threshold: number): Promise<readonly (readonly bigint[])[]>;
-  neighbours(session: Bytes, asked: Bytes, said: Bytes, members: readonly number[], own: number, degree: number): Promise<number[]>;
+  neighbours(
+    session: Bytes,
+    asked: Bytes,
+    said: Bytes,
+    members: readonly number[],
+    own: number,
+    degree: number,
+  ): Promise<number[]>;
   noise(session: Bytes, said: Bytes): Promise<RandomBytes>;
 }
 
@@ -81,7 +105,8 @@ export async function answer(state: ClientState | null, message: Bytes, owner: C
   const session = found.kind === "Invitation" ? await sessionOf(found.terms) : found.session;
   if (!equal(session, await sessionOf(state.terms))) throw new Refused(`${found.kind} belongs to another session`);
   const due = state.stage === 1 && state.terms.mode === SEMI_HONEST ? 3 : state.stage + 1;
-  if (found.stage < due) throw new Refused(`${NAMES[found.stage]} is asked a second time, otherwise: a stage has one answer`);
+  if (found.stage < due)
+    throw new Refused(`${NAMES[found.stage]} is asked a second time, otherwise: a stage has one answer`);
   if (found.stage > due) throw new Refused(`${NAMES[found.stage]} is asked before ${NAMES[due]}`);
   const next = { ...state, ...(await step(state, found, session, owner, asked)) };
   return { ...next, stage: due, asked };
@@ -89,7 +114,13 @@ export async function answer(state: ClientState | null, message: Bytes, owner: C
 
 type Step = Partial<ClientState> & Pick<ClientState, "reply">;
 
-async function step(state: ClientState, message: Down, session: Bytes, owner: ClientOwner, asked: Bytes): Promise<Step> {
+async function step(
+  state: ClientState,
+  message: Down,
+  session: Bytes,
+  owner: ClientOwner,
+  asked: Bytes,
+): Promise<Step> {
   switch (message.kind) {
     case "Roll":
       return picks(state, message, session, owner, asked);
@@ -118,7 +149,9 @@ async function keys(message: Of<"Invitation">, owner: ClientOwner): Promise<Omit
   const [first, second, seed] = await owner.draws.secrets(session, position, said);
   const [sealing, masking] = [await keyPair(first), await keyPair(second)];
   const commitment = await seedCommitment(session, position, seed);
-  const signature = await owner.identity.sign(keysStatement(session, position, join(sealing.public, masking.public, commitment)));
+  const signature = await owner.identity.sign(
+    keysStatement(session, position, join(sealing.public, masking.public, commitment)),
+  );
   return {
     stage: 1,
     reply: encodeKeys(session, { sealing: sealing.public, masking: masking.public, commitment, signature }),
@@ -140,7 +173,8 @@ async function keys(message: Of<"Invitation">, owner: ClientOwner): Promise<Omit
 
 /** Refuse a list of clients that is of another session, without this client, or of too few. */
 function listed(some: Bitmap, { terms, position }: ClientState, what: string): number[] {
-  if (some.size !== terms.clients) throw new Refused(`the list of clients that ${what} has another size than the session`);
+  if (some.size !== terms.clients)
+    throw new Refused(`the list of clients that ${what} has another size than the session`);
   const positions = some.positions();
   if (!some.has(position)) throw new Refused(`this client is not on the list of clients that ${what}`);
   if (positions.length < terms.survivors) {
@@ -149,14 +183,24 @@ function listed(some: Bitmap, { terms, position }: ClientState, what: string): n
   return positions;
 }
 
-async function picks(state: ClientState, message: Of<"Roll">, session: Bytes, owner: ClientOwner, asked: Bytes): Promise<Step> {
+async function picks(
+  state: ClientState,
+  message: Of<"Roll">,
+  session: Bytes,
+  owner: ClientOwner,
+  asked: Bytes,
+): Promise<Step> {
   const members = listed(message.roll, state, "have sent keys");
   const drawn = await owner.draws.neighbours(session, asked, state.said!, members, state.position, state.terms.degree);
   return { reply: encodePicks(session, drawn), roll: message.roll.bits, picks: drawn };
 }
 
 async function shares(
-  state: ClientState, message: Of<"Neighbours">, session: Bytes, owner: ClientOwner, asked: Bytes,
+  state: ClientState,
+  message: Of<"Neighbours">,
+  session: Bytes,
+  owner: ClientOwner,
+  asked: Bytes,
 ): Promise<Step> {
   const { terms, position: own } = state;
   listed(message.roll, state, "have sent keys");
@@ -183,11 +227,13 @@ async function shares(
 
 /** The holders of this client's shares; `Refused` unless the neighbours are its own. */
 async function holdersOf(
-  { terms, position, roll, picks: drawn }: ClientState, message: Of<"Neighbours">,
+  { terms, position, roll, picks: drawn }: ClientState,
+  message: Of<"Neighbours">,
 ): Promise<readonly number[]> {
   const known = new Set(message.peers.map((peer) => peer.position));
   if (known.has(position)) throw new Refused("this client was presented as its own neighbour");
-  if (![...known].every((peer) => message.roll.has(peer))) throw new Refused("a neighbour was presented that has sent no keys");
+  if (![...known].every((peer) => message.roll.has(peer)))
+    throw new Refused("a neighbour was presented that has sent no keys");
   let holders: readonly number[];
   if (terms.mode === MALICIOUS) {
     if (!roll || !drawn || !equal(roll, message.roll.bits)) {
@@ -198,7 +244,9 @@ async function holdersOf(
       throw new Refused("the neighbours are not those that were drawn");
     }
     if (known.size - holders.length > 3 * terms.degree + 32) {
-      throw new Refused(`the server says that ${known.size - holders.length} clients drew this one: no fair draw does that`);
+      throw new Refused(
+        `the server says that ${known.size - holders.length} clients drew this one: no fair draw does that`,
+      );
     }
   } else {
     if (!equal(await ringCommitment(message.seed), terms.graph)) {
@@ -210,12 +258,18 @@ async function holdersOf(
     }
   }
   if (holders.length < terms.threshold) {
-    throw new Refused(`${holders.length} neighbours are too few for shares of which ${terms.threshold} reveal a secret`);
+    throw new Refused(
+      `${holders.length} neighbours are too few for shares of which ${terms.threshold} reveal a secret`,
+    );
   }
   return holders;
 }
 
-async function checkPeer(terms: SessionParameters, session: Bytes, { position, identity, proof, keys }: Peer): Promise<void> {
+async function checkPeer(
+  terms: SessionParameters,
+  session: Bytes,
+  { position, identity, proof, keys }: Peer,
+): Promise<void> {
   if (!(await belongs(terms.roster, terms.clients, position, identity, proof))) {
     throw new Refused(`the identity of client ${position} is not the one in the roster`);
   }
@@ -242,11 +296,15 @@ async function masked(state: ClientState, message: Of<"Inbox">, session: Bytes, 
   const shared = state.peers.filter((peer) => message.sharers.has(peer.position));
   const among = new Set(shared.map((peer) => peer.position));
   const must = shared.filter((peer) => terms.mode === SEMI_HONEST || !peer.holds);
-  if (!must.every((peer) => message.letters.has(peer.position)) || ![...message.letters.keys()].every((p) => among.has(p))) {
+  if (
+    !must.every((peer) => message.letters.has(peer.position)) ||
+    ![...message.letters.keys()].every((p) => among.has(p))
+  ) {
     throw new Refused("the letters are not those of the neighbours that have shared with this client");
   }
   const holders = shared.filter((peer) => peer.holds).length;
-  if (holders < terms.threshold) throw new Refused(`${holders} of this client's holders have shared, fewer than ${terms.threshold}`);
+  if (holders < terms.threshold)
+    throw new Refused(`${holders} of this client's holders have shared, fewer than ${terms.threshold}`);
   const found = new Map<number, Bytes>();
   for (const peer of shared) {
     const letter = message.letters.get(peer.position);
@@ -255,7 +313,8 @@ async function masked(state: ClientState, message: Of<"Inbox">, session: Bytes, 
   }
   const masking = await keyPair(state.masking!);
   const masks = new Map<number, Bytes>();
-  for (const peer of shared) masks.set(peer.position, await pairMask(session, masking, peer.masking!, message.sharers.bits));
+  for (const peer of shared)
+    masks.set(peer.position, await pairMask(session, masking, peer.masking!, message.sharers.bits));
   const [, key, seed] = await owner.draws.secrets(session, own, state.said!);
   if (!equal(key, state.masking!) || !equal(seed, state.seed!)) {
     throw new Refused("this device has not the contribution that its first message committed to: it leaves");
@@ -274,7 +333,17 @@ async function masked(state: ClientState, message: Of<"Inbox">, session: Bytes, 
     masking: null,
   }));
   const reply = encodeMasked(session, pack(vector, terms.bits), signature);
-  return { reply, masking: null, seed: null, said: null, contribution: null, roll: null, peers, shares: found, sharers: message.sharers.bits };
+  return {
+    reply,
+    masking: null,
+    seed: null,
+    said: null,
+    contribution: null,
+    roll: null,
+    peers,
+    shares: found,
+    sharers: message.sharers.bits,
+  };
 }
 
 async function assent(state: ClientState, message: Of<"Survivors">, session: Bytes, owner: ClientOwner): Promise<Step> {
@@ -295,7 +364,9 @@ async function assent(state: ClientState, message: Of<"Survivors">, session: Byt
 async function unmask(state: ClientState, message: Of<"Assents">, session: Bytes): Promise<Step> {
   const { terms, sharers } = state;
   const survivors = new Bitmap(terms.clients, state.survivors!);
-  const known = new Map(state.peers.filter((peer) => survivors.has(peer.position)).map((peer) => [peer.position, peer]));
+  const known = new Map(
+    state.peers.filter((peer) => survivors.has(peer.position)).map((peer) => [peer.position, peer]),
+  );
   const ofHolders = [...message.assents.keys()].every((position) => known.get(position)?.holds);
   if (!ofHolders || ![...message.masked.keys()].every((position) => known.get(position)?.deals)) {
     throw new Refused("a signature was presented of a client that is no neighbour of this one, or did not survive");
@@ -322,5 +393,11 @@ async function unmask(state: ClientState, message: Of<"Assents">, session: Bytes
     if (survivors.has(dealer)) seeds.set(dealer, both.slice(SHARE));
     else keysOfGone.set(dealer, both.slice(0, SHARE));
   }
-  return { reply: encodeUnmask(session, seeds, keysOfGone), shares: new Map(), peers: [], sharers: null, survivors: null };
+  return {
+    reply: encodeUnmask(session, seeds, keysOfGone),
+    shares: new Map(),
+    peers: [],
+    sharers: null,
+    survivors: null,
+  };
 }

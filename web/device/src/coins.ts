@@ -11,11 +11,13 @@ export type Coins = (session: Bytes, purpose: string, ...bound: Bytes[]) => Prom
  * Coins that follow from a secret: a device whose record was put back from a copy says the same bytes again, or, where its
  * contribution changed, bytes that have nothing to do with those of before. `key` is the device's own.
  */
-export const coinsOf = (key: Bytes): Coins => async (session, purpose, ...bound) => {
-  const digests = await Promise.all(bound.map((each) => sha256(each)));
-  const seed = await derive(session, key, join(ascii(`coins ${purpose}`), Uint8Array.of(0), ...digests), 32);
-  return keystream(await sha256(seed));
-};
+export const coinsOf =
+  (key: Bytes): Coins =>
+  async (session, purpose, ...bound) => {
+    const digests = await Promise.all(bound.map((each) => sha256(each)));
+    const seed = await derive(session, key, join(ascii(`coins ${purpose}`), Uint8Array.of(0), ...digests), 32);
+    return keystream(await sha256(seed));
+  };
 
 /** The stream of AES-256 in counter mode, counter from zero, in words of 8 bytes: what is left of a word is thrown away. */
 function keystream(key: Bytes): RandomBytes {

@@ -9,7 +9,18 @@ import { fieldsOf, fieldsOfType, real, typed, whole, wholes } from "./typed_json
 
 const MOST_NUMBERS = 1 << 25;
 /** Trees of places that hazemap's own device knows, and others that it refuses. */
-const TREES = ["Grids", "Cuts", "Districts", "Marked", "Parcels", "CutDistricts", "Measured", "Magnitudes", "Valued", "TimedTree"];
+const TREES = [
+  "Grids",
+  "Cuts",
+  "Districts",
+  "Marked",
+  "Parcels",
+  "CutDistricts",
+  "Measured",
+  "Magnitudes",
+  "Valued",
+  "TimedTree",
+];
 /** How the codec calls a list of cells. */
 export const LISTED = "Leaves";
 
@@ -53,14 +64,27 @@ function listed({ tree, cells }: ListedCells): CountedCells & ListedCells {
     }
     return undefined;
   };
-  const smallest = (): number => cells.reduce((least, cell) => (cell === NOWHERE ? least : Math.min(least, tree.area(cell))), Infinity);
-  return { tree, cells, size: cells.length, slots: null, smallest, baseCell: ({ lon, lat }) => tree.baseCell(lon, lat), position };
+  const smallest = (): number =>
+    cells.reduce((least, cell) => (cell === NOWHERE ? least : Math.min(least, tree.area(cell))), Infinity);
+  return {
+    tree,
+    cells,
+    size: cells.length,
+    slots: null,
+    smallest,
+    baseCell: ({ lon, lat }) => tree.baseCell(lon, lat),
+    position,
+  };
 }
 
 /** All cells of a tree together. */
 function everything(tree: CellTree): CountedCells & { readonly tree: CellTree } {
   return {
-    tree, size: 1, slots: null, smallest: () => tree.wholeArea(), baseCell: ({ lon, lat }) => tree.baseCell(lon, lat),
+    tree,
+    size: 1,
+    slots: null,
+    smallest: () => tree.wholeArea(),
+    baseCell: ({ lon, lat }) => tree.baseCell(lon, lat),
     position: (base) => (base === NOWHERE ? undefined : 0),
   };
 }
@@ -71,7 +95,8 @@ function timed(value: Json, kind: "AllSlots" | "EachSlot"): CountedCells {
   const own = fieldsOfType(tree, "TimedTree", "the tree of slots", "slots", "tree");
   const [inner, outer, slots] = [untimed(cells), treeOf(own["tree"]), readSlots(own["slots"])];
   checkRoots(inner.tree, outer);
-  if (inner.tree.name !== outer.name) throw new CodecError("cells that are asked for in slots are of the tree that the slots are about");
+  if (inner.tree.name !== outer.name)
+    throw new CodecError("cells that are asked for in slots are of the tree that the slots are about");
   const many = BigInt(slots.many);
   const [first, last] = outer.numbers;
   if ((last - first + 1n) * many >= 1n << 63n) throw new CodecError("places in slots are more than 63 bits hold");
@@ -119,11 +144,18 @@ function treeOf(json: Json | undefined): CellTree {
     case "Hexagons": {
       const { box, coarsest, finest } = fieldsOf(value, "the hexagons", "box", "coarsest", "finest");
       const edges = fieldsOfType(box, "Box", "the box", "east", "north", "south", "west");
-      const [west, south, east, north] = (["west", "south", "east", "north"] as const).map((name) => real(edges[name], name));
-      return new Hexagons(new Box(west!, south!, east!, north!), whole(coarsest, "the coarsest", 0, 15), whole(finest, "the finest", 0, 15));
+      const [west, south, east, north] = (["west", "south", "east", "north"] as const).map((name) =>
+        real(edges[name], name),
+      );
+      return new Hexagons(
+        new Box(west!, south!, east!, north!),
+        whole(coarsest, "the coarsest", 0, 15),
+        whole(finest, "the finest", 0, 15),
+      );
     }
   }
-  if (TREES.includes(kind)) throw new UnknownKind(kind, `this device knows the cells of quadtrees and hexagons, not of ${plain(kind)}`);
+  if (TREES.includes(kind))
+    throw new UnknownKind(kind, `this device knows the cells of quadtrees and hexagons, not of ${plain(kind)}`);
   throw new CodecError(`there is no tree of cells called ${plain(kind)}`);
 }
 

@@ -42,17 +42,31 @@ const extension = (type: number, data: Bytes): Bytes => join(uint(type, 2), opaq
 export function encodeConfiguration(terms: DapTerms): Bytes {
   const { scale, micro } = terms;
   const privacy = join(
-    uint(DISCRETE_LAPLACE, 1), uint(scale.numerator, 8), uint(scale.denominator, 8), uint(ONE_LEVEL, 2), uint(micro, 8), uint(NO_DELTA, 8),
+    uint(DISCRETE_LAPLACE, 1),
+    uint(scale.numerator, 8),
+    uint(scale.denominator, 8),
+    uint(ONE_LEVEL, 2),
+    uint(micro, 8),
+    uint(NO_DELTA, 8),
   );
   return join(
-    opaque(1, terms.info), opaque(2, ascii(terms.leader)), opaque(2, ascii(terms.helper)),
-    uint(terms.precision, 8), uint(terms.minimum, 8), uint(TIME_INTERVAL, 1), opaque(2, new Uint8Array(0)), uint32(MULTIHOT),
+    opaque(1, terms.info),
+    opaque(2, ascii(terms.leader)),
+    opaque(2, ascii(terms.helper)),
+    uint(terms.precision, 8),
+    uint(terms.minimum, 8),
+    uint(TIME_INTERVAL, 1),
+    opaque(2, new Uint8Array(0)),
+    uint32(MULTIHOT),
     opaque(2, join(uint32(terms.length), uint32(terms.chunk), uint(terms.most, 8))),
-    opaque(2, join(
-      extension(INTERVAL_EXTENSION, join(uint(terms.begins, 8), uint(terms.lasts, 8))),
-      extension(PRIVACY_EXTENSION, privacy),
-      extension(ADMISSION_EXTENSION, join(terms.issuer, uint(terms.reports, 8))),
-    )),
+    opaque(
+      2,
+      join(
+        extension(INTERVAL_EXTENSION, join(uint(terms.begins, 8), uint(terms.lasts, 8))),
+        extension(PRIVACY_EXTENSION, privacy),
+        extension(ADMISSION_EXTENSION, join(terms.issuer, uint(terms.reports, 8))),
+      ),
+    ),
   );
 }
 
@@ -75,7 +89,12 @@ export function timeOf({ terms: { precision, begins, lasts } }: DapTask, seconds
 
 /** A report (4.4.2) of bits, made `seconds` after the epoch and sealed for both servers. `random` is fresh, and used for nothing else. */
 export async function makeReport(
-  task: DapTask, keys: readonly [HpkeConfig, HpkeConfig], credential: Credential, bits: readonly boolean[], seconds: number, random: Bytes,
+  task: DapTask,
+  keys: readonly [HpkeConfig, HpkeConfig],
+  credential: Credential,
+  bits: readonly boolean[],
+  seconds: number,
+  random: Bytes,
 ): Promise<Bytes> {
   const { length, most, chunk } = task.terms;
   const time = timeOf(task, seconds);
@@ -92,7 +111,12 @@ export async function makeReport(
     const { enc, payload } = await seal(key, info, aad, plain(share), part(REPORT_ID + 128 + 32 * at, 32));
     return join(uint(key.id, 1), opaque(2, enc), opaque(4, payload));
   };
-  return join(metadata, opaque(4, shares.public), await sealed(0, LEADER, shares.leader), await sealed(1, HELPER, shares.helper));
+  return join(
+    metadata,
+    opaque(4, shares.public),
+    await sealed(0, LEADER, shares.leader),
+    await sealed(1, HELPER, shares.helper),
+  );
 }
 
 /** The first of an aggregator's keys whose algorithms are known here (4.4.1); `Refused` where there is none. */
@@ -105,7 +129,8 @@ export function preferredKey(content: Bytes): HpkeConfig {
     const [id, kem, kdf, aead] = [list.number(1), list.number(2), list.number(2), list.number(2)];
     found.push({ id, kem, kdf, aead, key: list.opaque(2) });
   }
-  if (new Set(found.map(({ id }) => id)).size !== found.length) throw new Refused("an aggregator offers two keys of one number");
+  if (new Set(found.map(({ id }) => id)).size !== found.length)
+    throw new Refused("an aggregator offers two keys of one number");
   const first = found.find(usable);
   if (!first) throw new Refused("an aggregator offers no key whose algorithms are known here");
   return first;

@@ -1,14 +1,14 @@
 import { AccountClock } from "./account_clock.js";
 import { forgotten, headOf, lastNumber } from "./account_head.js";
 import { type Bytes, hex, sha256, unhex, utf8 } from "./bytes.js";
+import { newTerms } from "./campaign_terms.js";
 import type { Place } from "./cell_counts.js";
 import { checkedContribution, noisy } from "./checked_contribution.js";
 import { answer, type ClientOwner, drawsFrom } from "./client.js";
 import { type ClientState, readState, writeState } from "./client_state.js";
+import { type Coins, coinsOf } from "./coins.js";
 import type { Charge, DeviceStore } from "./device_store.js";
 import { Identity } from "./ed25519.js";
-import { newTerms } from "./campaign_terms.js";
-import { type Coins, coinsOf } from "./coins.js";
 import { CodecError, Refused } from "./errors.js";
 import { Fraction } from "./fraction.js";
 import { decode } from "./messages.js";
@@ -17,7 +17,7 @@ import type { LoggedRound } from "./recipes/recipe_log.js";
 import { type RecipeParts, RecipeSide } from "./recipes/recipe_side.js";
 import { type DueReport, type ReportParts, RoundReports } from "./round_reports.js";
 import type { ServerTask } from "./server_task.js";
-import { sessionOf, type SessionParameters } from "./session_parameters.js";
+import { type SessionParameters, sessionOf } from "./session_parameters.js";
 import { checkSpending, spent } from "./spending.js";
 import { readTask, type Task } from "./task.js";
 
@@ -30,7 +30,13 @@ const [KEYS, LAST_STAGE] = [1, 6];
 const [MOST_SESSIONS, MOST_LETTERS] = [64, 1 << 26];
 /** What a device says in each stage, in the log's words. */
 const STAGES = [
-  "", "keys", "choice of neighbours", "sealed shares", "masked counts", "assent to who is in the sum", "shares to open the sum",
+  "",
+  "keys",
+  "choice of neighbours",
+  "sealed shares",
+  "masked counts",
+  "assent to who is in the sum",
+  "shares to open the sum",
 ];
 
 /** What to send: a reply, or why there is none. `last` is the end of the session. */
@@ -81,9 +87,13 @@ export class Device {
   private readonly coins: Coins;
 
   private constructor(
-    private readonly identity: Identity, private readonly store: DeviceStore, private readonly policy: Policy,
-    private readonly places: readonly Place[], private readonly log: Log,
-    private readonly clock: AccountClock, recipes: RecipeParts | null,
+    private readonly identity: Identity,
+    private readonly store: DeviceStore,
+    private readonly policy: Policy,
+    private readonly places: readonly Place[],
+    private readonly log: Log,
+    private readonly clock: AccountClock,
+    recipes: RecipeParts | null,
   ) {
     this.coins = coinsOf(unhex(store.record.sampling));
     this.recipes = new RecipeSide(store.record, policy, places, this.coins, log, recipes);
@@ -91,10 +101,22 @@ export class Device {
   }
 
   static async of(
-    store: DeviceStore, policy: Policy, places: readonly Place[], log: Log, parts: DeviceParts = {},
+    store: DeviceStore,
+    policy: Policy,
+    places: readonly Place[],
+    log: Log,
+    parts: DeviceParts = {},
   ): Promise<Device> {
     const clock = parts.clock ?? new AccountClock(store.record);
-    return new Device(await Identity.of(unhex(store.record.identity)), store, policy, places, log, clock, parts.recipes ?? null);
+    return new Device(
+      await Identity.of(unhex(store.record.identity)),
+      store,
+      policy,
+      places,
+      log,
+      clock,
+      parts.recipes ?? null,
+    );
   }
 
   /** What the server's public log has to say of a recipe that would be answered now: read it before. */
@@ -117,7 +139,8 @@ export class Device {
   report(work: ServerTask, now: number, parts: ReportParts): Promise<DueReport | string> {
     return this.inTurn(async () => {
       try {
-        if (!(now - work.until <= CLOCKS)) throw new Refused("the time for this report is over, by this device's clock");
+        if (!(now - work.until <= CLOCKS))
+          throw new Refused("the time for this report is over, by this device's clock");
         return await this.reports.made(work, now, parts);
       } catch (error) {
         const reason = reasonOf(error);
@@ -150,9 +173,16 @@ export class Device {
       if (number === null) return;
       this.log(
         `was put back from a copy; charges that it has forgotten: ${number - lastNumber(record)}; everything that may be ` +
-        "spent in a period counts as spent, until it has passed",
+          "spent in a period counts as spent, until it has passed",
       );
-      record.charges.push({ campaign: "", round: 0, session: "", epsilon: "0", time: this.clock.charged(now), forgotten: number });
+      record.charges.push({
+        campaign: "",
+        round: 0,
+        session: "",
+        epsilon: "0",
+        time: this.clock.charged(now),
+        forgotten: number,
+      });
       await this.store.save();
     });
   }
@@ -201,7 +231,9 @@ export class Device {
   /** Whether a campaign has nothing more to ask of this device: its budget is paid, and no session is open. */
   ended(campaign: string): boolean {
     const said = this.store.record.campaigns.find(([name]) => name === campaign)?.[1];
-    const open = this.store.record.sessions.some(([, session]) => session) || this.store.record.reports?.some(([, kept]) => kept?.report);
+    const open =
+      this.store.record.sessions.some(([, session]) => session) ||
+      this.store.record.reports?.some(([, kept]) => kept?.report);
     if (!said || open) return false;
     const { budget } = JSON.parse(said) as { budget: string };
     return spent(this.store.record, (charge) => charge.campaign === campaign).compare(Fraction.written(budget)) >= 0;
@@ -210,12 +242,16 @@ export class Device {
   private async first(work: ServerTask, now: number): Promise<DeviceAnswer> {
     if (work.task === null) throw new Refused("a session begins with a task");
     const open = this.store.record.sessions.flatMap(([, session]) => session ?? []);
-    if (open.length >= MOST_SESSIONS || open.reduce((sum, { task }) => sum + task.length, work.task.length) > MOST_LETTERS) {
+    if (
+      open.length >= MOST_SESSIONS ||
+      open.reduce((sum, { task }) => sum + task.length, work.task.length) > MOST_LETTERS
+    ) {
       throw new Refused("this device has as many sessions open as it keeps");
     }
     const message = decode(work.message);
     if (message.kind !== "Invitation") throw new Refused("a session begins with an invitation");
-    if (hex(await sessionOf(message.terms)) !== work.session) throw new Refused("the session is not the one that its terms name");
+    if (hex(await sessionOf(message.terms)) !== work.session)
+      throw new Refused("the session is not the one that its terms name");
     const task = await readTask(work.task);
     checkPolicy(this.policy, task, message.terms);
     const agreed = newTerms(this.store.record, task);
@@ -224,7 +260,9 @@ export class Device {
     const charges: Charge[] = [];
     const state = await answer(null, work.message, this.owner(task, now, charges));
     if (agreed) this.store.record.campaigns.push(agreed);
-    this.log(`takes part in round ${task.round} of “${task.campaign}” (“${task.purpose}”), among ${message.terms.clients} people, at ε = ${task.price.toNumber()}${asking(task)}`);
+    this.log(
+      `takes part in round ${task.round} of “${task.campaign}” (“${task.purpose}”), among ${message.terms.clients} people, at ε = ${task.price.toNumber()}${asking(task)}`,
+    );
     return this.kept(work, work.task, task, state, charges, now);
   }
 
@@ -234,21 +272,38 @@ export class Device {
     const answered = await answer(state, work.message, this.owner(task, now, charges));
     if (answered === state) {
       await this.store.save(); // the first time may have failed
-      return { reply: state.reply, refusal: null, campaign: task.campaign, last: state.stage === LAST_STAGE, again: true };
+      return {
+        reply: state.reply,
+        refusal: null,
+        campaign: task.campaign,
+        last: state.stage === LAST_STAGE,
+        again: true,
+      };
     }
     return this.kept(work, text, task, answered, charges, now);
   }
 
   /** State, charge, reply and what the log says of them are kept together, before anything is sent. */
   private async kept(
-    work: ServerTask, text: string, task: Task, state: ClientState, charges: Charge[], now: number,
+    work: ServerTask,
+    text: string,
+    task: Task,
+    state: ClientState,
+    charges: Charge[],
+    now: number,
   ): Promise<DeviceAnswer> {
     const until = Math.min(work.until, now + LONGEST);
     this.store.record.charges.push(...charges);
     this.store.setSession(work.session, { task: text, until, state: writeState(state) });
     this.log(`has its ${STAGES[state.stage]} for round ${task.round} ready: ${state.reply.length} bytes`);
     await this.store.save();
-    return { reply: state.reply, refusal: null, campaign: task.campaign, last: state.stage === LAST_STAGE, held: task.asked !== null && state.stage === KEYS };
+    return {
+      reply: state.reply,
+      refusal: null,
+      campaign: task.campaign,
+      last: state.stage === LAST_STAGE,
+      held: task.asked !== null && state.stage === KEYS,
+    };
   }
 
   private async canPay(task: Task, now: number): Promise<void> {
@@ -296,7 +351,13 @@ export class Device {
   }
 
   /** The masked vector's charge is for the write that keeps it. Nothing refused depends on what was counted. */
-  private async charged(task: Task, terms: SessionParameters, sums: Uint32Array, now: number, charges: Charge[]): Promise<void> {
+  private async charged(
+    task: Task,
+    terms: SessionParameters,
+    sums: Uint32Array,
+    now: number,
+    charges: Charge[],
+  ): Promise<void> {
     const session = hex(await sessionOf(terms));
     if (task.asked) {
       const weighed = await this.recipes.weighed(task, terms, this.clock.now(now));
@@ -306,7 +367,11 @@ export class Device {
     await this.canPay(task, now);
     this.log(`pays ε = ${task.price.toNumber()} for round ${task.round}: its counts go out masked, with noise`);
     charges.push({
-      campaign: task.campaign, round: task.round, session, epsilon: task.price.toString(), time: this.clock.charged(now),
+      campaign: task.campaign,
+      round: task.round,
+      session,
+      epsilon: task.price.toString(),
+      time: this.clock.charged(now),
       timed: task.counts!.slots !== null,
     });
   }

@@ -6,7 +6,10 @@ import { InputError } from "./errors.js";
 
 /** The device's one file: readable by its owner, written atomically, open in one process at a time. It holds secrets. */
 export class DeviceFile extends DeviceStore {
-  private constructor(private readonly path: string, random: RandomBytes) {
+  private constructor(
+    private readonly path: string,
+    random: RandomBytes,
+  ) {
     super(existsSync(path) ? read(path) : createdRecord(random));
   }
 

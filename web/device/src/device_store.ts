@@ -12,7 +12,13 @@ export interface Charge {
   /** Of none of these: the number up to which charges were forgotten, when the record was put back from a copy. */
   readonly forgotten?: number;
   /** Of a report to a recipe: its analysis, the fields that its query read, δ and ε₀ as fractions, and SHA-256 of the recipe. */
-  readonly recipe?: { readonly analysis: string; readonly fields: readonly string[]; readonly delta: string; readonly local: string; readonly digest: string };
+  readonly recipe?: {
+    readonly analysis: string;
+    readonly fields: readonly string[];
+    readonly delta: string;
+    readonly local: string;
+    readonly digest: string;
+  };
 }
 
 /** A session that is open: its task, when it is over at the latest, and what the client remembers. */

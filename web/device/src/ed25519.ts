@@ -5,7 +5,10 @@ import { privateKey } from "./okp_key.js";
 export class Identity {
   readonly public: Bytes;
 
-  private constructor(private readonly key: CryptoKey, public_: Bytes) {
+  private constructor(
+    private readonly key: CryptoKey,
+    public_: Bytes,
+  ) {
     this.public = public_;
   }
 

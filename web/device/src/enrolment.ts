@@ -19,8 +19,13 @@ export const challengeStatement = (origin: string, identity: Bytes, challenge: B
   join(ascii("hazemap challenge 2"), sized(origin), identity, challenge);
 
 /** What a device signs. */
-export const enrolmentStatement = (origin: string, server: Bytes, challenge: Bytes, identity: Bytes, token: string): Bytes =>
-  join(ascii("hazemap enrol 2"), sized(origin), server, challenge, identity, sized(token));
+export const enrolmentStatement = (
+  origin: string,
+  server: Bytes,
+  challenge: Bytes,
+  identity: Bytes,
+  token: string,
+): Bytes => join(ascii("hazemap enrol 2"), sized(origin), server, challenge, identity, sized(token));
 
 /** Enrol, or enrol again: the record then has a ticket. `Refused` where the server or the device does not agree. */
 export async function enrol(record: DeviceRecord, http: HttpTransport, server: string, token: string): Promise<void> {
@@ -36,23 +41,25 @@ export async function enrol(record: DeviceRecord, http: HttpTransport, server: s
   if (!(await verified(theirs, digits(signature, SIGNATURE), challengeStatement(origin, identity.public, nonce)))) {
     throw new Refused(`the server's challenge is not signed for ${origin}: another server may stand between`);
   }
-  if (record.server !== null && originOf(record.server) !== origin) throw new Refused("this device is enrolled at another server");
+  if (record.server !== null && originOf(record.server) !== origin)
+    throw new Refused("this device is enrolled at another server");
   if (record.pinned !== null && record.pinned !== hex(theirs)) {
     throw new Refused(`${origin} shows another identity than when this device enrolled there first`);
   }
   const signed = hex(await identity.sign(enrolmentStatement(origin, theirs, nonce, identity.public, token)));
   const answer = await http.post("/v1/enrol", null, { ...about, token, challenge, signature: signed });
   if (answer.status === 403) throw new Refused("the server does not enrol this device: ask for a code");
-  if (answer.status !== 201) throw new Unreachable(`the server did not enrol this device (HTTP ${answer.status})`, answer.wait);
+  if (answer.status !== 201)
+    throw new Unreachable(`the server did not enrol this device (HTTP ${answer.status})`, answer.wait);
   const [name, ticket] = fields(answer, "device", "ticket") as [string, string];
   if (!/^[!-~]{1,4096}$/.test(ticket)) throw new CodecError("the server's ticket is not one word of plain letters");
   Object.assign(record, { server, name, ticket, pinned: hex(theirs) });
 }
 
-const fields = (reply: HttpReply, ...names: string[]): string[] =>
-  texts(parseJsonBytes(reply.content, WORD), ...names);
+const fields = (reply: HttpReply, ...names: string[]): string[] => texts(parseJsonBytes(reply.content, WORD), ...names);
 
 function digits(text: string, length: number): Bytes {
-  if (text.length !== 2 * length || !/^[0-9a-f]*$/.test(text)) throw new CodecError("the server's word on the enrolment is not as agreed");
+  if (text.length !== 2 * length || !/^[0-9a-f]*$/.test(text))
+    throw new CodecError("the server's word on the enrolment is not as agreed");
   return unhex(text);
 }

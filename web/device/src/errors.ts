@@ -6,7 +6,10 @@ export class Refused extends Error {}
 
 /** A kind of question that hazemap's own device may answer, and this one does not: it looks no further. */
 export class UnknownKind extends Refused {
-  constructor(readonly kind: string, message: string) {
+  constructor(
+    readonly kind: string,
+    message: string,
+  ) {
     super(message);
   }
 }
@@ -16,7 +19,10 @@ export class InputError extends Error {}
 
 /** No answer, or one that means: not now. `wait` is how many seconds the server asks to be left alone. */
 export class Unreachable extends Error {
-  constructor(message: string, readonly wait: number | null = null) {
+  constructor(
+    message: string,
+    readonly wait: number | null = null,
+  ) {
     super(message);
   }
 }

@@ -1,4 +1,4 @@
-import { type Bytes } from "./bytes.js";
+import type { Bytes } from "./bytes.js";
 
 /** The prime 2^66 · 4611686018427387897 + 1, and a generator of its numbers of order 2^66 (draft-irtf-cfrg-vdaf-20, 6.1). */
 export const PRIME = 340282366920938462946865773367900766209n;
@@ -70,7 +70,10 @@ export class Transform {
     for (let half = 1; half < size; half *= 2) {
       for (let start = 0; start < size; start += 2 * half) {
         for (let k = 0; k < half; k++) {
-          const [even, odd] = [values[start + k]!, (values[start + k + half]! * roots[(k * size) / (2 * half)]!) % PRIME];
+          const [even, odd] = [
+            values[start + k]!,
+            (values[start + k + half]! * roots[(k * size) / (2 * half)]!) % PRIME,
+          ];
           values[start + k] = even + odd >= PRIME ? even + odd - PRIME : even + odd;
           values[start + k + half] = even < odd ? even - odd + PRIME : even - odd;
         }

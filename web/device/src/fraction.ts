@@ -27,7 +27,8 @@ export class Fraction {
   /** From what a person writes: `0.05`, `3`, `1/3`. */
   static parse(text: string): Fraction {
     const found = /^([0-9]{1,30})(?:\.([0-9]{1,30}))?(?:\/([0-9]{1,30}))?$/.exec(text.trim());
-    if (!found || (found[2] && found[3])) throw new CodecError(`a number is such as 0.05 or 1/3, not ${text.slice(0, 40)}`);
+    if (!found || (found[2] && found[3]))
+      throw new CodecError(`a number is such as 0.05 or 1/3, not ${text.slice(0, 40)}`);
     const scale = 10n ** BigInt(found[2]?.length ?? 0);
     return new Fraction(BigInt(found[1]! + (found[2] ?? "")), scale * BigInt(found[3] ?? "1"));
   }

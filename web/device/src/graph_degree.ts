@@ -1,5 +1,5 @@
 import { Refused } from "./errors.js";
-import { floorOf, type Fraction } from "./fraction.js";
+import { type Fraction, floorOf } from "./fraction.js";
 import { MALICIOUS, type Mode } from "./session_parameters.js";
 
 export const MOST_IN_A_SESSION = 10_000;
@@ -46,7 +46,12 @@ class NeighbourProbabilities {
   readonly lies: boolean;
   private readonly drawnFrom: number;
 
-  constructor(readonly clients: number, corrupt: Fraction, dropout: Fraction, mode: Mode) {
+  constructor(
+    readonly clients: number,
+    corrupt: Fraction,
+    dropout: Fraction,
+    mode: Mode,
+  ) {
     if (clients < 2 || clients > MOST_IN_A_SESSION) {
       throw new Refused(`a session has 2 to ${MOST_IN_A_SESSION} clients, not ${clients}`);
     }
@@ -73,7 +78,8 @@ class NeighbourProbabilities {
     let [holds, fails] = [0, degree + 1];
     while (fails - holds > 1) {
       const middle = Math.floor((fails + holds) / 2);
-      if (tailFrom(this.clients - 1, this.missing, degree, degree - middle + 1) < CORRECTNESS / this.clients) holds = middle;
+      if (tailFrom(this.clients - 1, this.missing, degree, degree - middle + 1) < CORRECTNESS / this.clients)
+        holds = middle;
       else fails = middle;
     }
     return holds;
@@ -83,7 +89,8 @@ class NeighbourProbabilities {
     const gone = this.corrupt + this.missing;
     if (degree > gone) return true;
     const pairs = Math.log(this.clients) + Math.log(this.clients - degree - 1) - Math.log(2);
-    const all = FACTORIALS[gone]! - FACTORIALS[gone - degree]! - FACTORIALS[this.clients]! + FACTORIALS[this.clients - degree]!;
+    const all =
+      FACTORIALS[gone]! - FACTORIALS[gone - degree]! - FACTORIALS[this.clients]! + FACTORIALS[this.clients - degree]!;
     return pairs + all + OUTWARD < Math.log(SECURITY);
   }
 
@@ -100,7 +107,9 @@ class NeighbourProbabilities {
   smallestGroup(degree: number, threshold: number, wanted: number): number {
     const enough = Math.min(wanted, this.clients - this.corrupt);
     if (threshold < this.leastThreshold(degree)) return 1;
-    return this.closedBelow(degree, threshold, enough, 20) === enough ? enough : this.closedBelow(degree, threshold, enough, 1000);
+    return this.closedBelow(degree, threshold, enough, 20) === enough
+      ? enough
+      : this.closedBelow(degree, threshold, enough, 1000);
   }
 
   private closedBelow(degree: number, threshold: number, enough: number, blocks: number): number {
@@ -126,7 +135,12 @@ class NeighbourProbabilities {
 }
 
 /** The degree and threshold of a session; `Refused` if even with everybody a neighbour there are none. */
-export function degreeAndThreshold(clients: number, corrupt: Fraction, dropout: Fraction, mode: Mode): [number, number] {
+export function degreeAndThreshold(
+  clients: number,
+  corrupt: Fraction,
+  dropout: Fraction,
+  mode: Mode,
+): [number, number] {
   const laws = new NeighbourProbabilities(clients, corrupt, dropout, mode);
   const found = laws.lies ? amongTheLying(laws) : onARing(laws);
   if (!found) throw new Refused(`no degree and threshold protect ${clients} people under these assumptions`);
@@ -162,17 +176,28 @@ function onARing(laws: NeighbourProbabilities): [number, number] | null {
 
 /** Why a degree and threshold do not protect people; null where they do. */
 export function weakness(
-  clients: number, degree: number, threshold: number, corrupt: Fraction, dropout: Fraction, mode: Mode,
+  clients: number,
+  degree: number,
+  threshold: number,
+  corrupt: Fraction,
+  dropout: Fraction,
+  mode: Mode,
 ): string | null {
   const laws = new NeighbourProbabilities(clients, corrupt, dropout, mode);
   if (threshold < 2) return `a threshold of ${threshold} is too low: it is 2 or more`;
   if (degree > MOST_DRAWN) return `${degree} neighbours are more than the ${MOST_DRAWN} that a client has at most`;
   const least = laws.leastThreshold(degree);
-  if (threshold < least) return `a threshold of ${threshold} is too low: a secret must take ${least} of ${degree} neighbours`;
+  if (threshold < least)
+    return `a threshold of ${threshold} is too low: a secret must take ${least} of ${degree} neighbours`;
   if (!laws.lies && degree < clients - 1 && !laws.ringHolds(degree)) return `${degree} neighbours are too few`;
   return null;
 }
 
 /** How many honest people are in any sum that a malicious server opens, but for probability 2^−40. */
-export const together = (clients: number, degree: number, threshold: number, corrupt: Fraction, dropout: Fraction): number =>
-  new NeighbourProbabilities(clients, corrupt, dropout, MALICIOUS).smallestGroup(degree, threshold, clients);
+export const together = (
+  clients: number,
+  degree: number,
+  threshold: number,
+  corrupt: Fraction,
+  dropout: Fraction,
+): number => new NeighbourProbabilities(clients, corrupt, dropout, MALICIOUS).smallestGroup(degree, threshold, clients);

@@ -9,7 +9,12 @@ const RADIAN = Math.PI / 180;
 
 /** A rectangle in degrees that does not cross the antimeridian. */
 export class Box {
-  constructor(readonly west: number, readonly south: number, readonly east: number, readonly north: number) {
+  constructor(
+    readonly west: number,
+    readonly south: number,
+    readonly east: number,
+    readonly north: number,
+  ) {
     if (!(west >= -180 && west < east && east <= 180 && south >= -90 && south < north && north <= 90)) {
       throw new CodecError("a box has a west below its east and a south below its north, in degrees");
     }
@@ -52,7 +57,11 @@ export class Hexagons implements CellTree {
   private readonly unused: bigint;
   readonly rootsAbout: number;
 
-  constructor(readonly box: Box, readonly coarsest: number, readonly finest: number) {
+  constructor(
+    readonly box: Box,
+    readonly coarsest: number,
+    readonly finest: number,
+  ) {
     if (!(coarsest >= 0 && coarsest <= finest && finest <= FINEST)) {
       throw new CodecError(`H3 resolutions are 0 to ${FINEST}, the coarsest before the finest`);
     }
@@ -115,7 +124,8 @@ export class Hexagons implements CellTree {
     const known = this.near.get(root);
     if (known !== undefined) return known;
     let near = true;
-    for (let resolution = 0; near && resolution <= this.coarsest; resolution++) near = this.isClose(ancestor(root, resolution), resolution);
+    for (let resolution = 0; near && resolution <= this.coarsest; resolution++)
+      near = this.isClose(ancestor(root, resolution), resolution);
     this.near.set(root, near);
     return near;
   }
@@ -130,7 +140,9 @@ export class Hexagons implements CellTree {
     for (let resolution = 0; ; resolution++) {
       cells = cells.filter((cell) => this.isClose(cell, resolution));
       if (resolution === this.coarsest) return cells;
-      cells = cells.flatMap((cell) => cellToChildren(cell.toString(16), resolution + 1).map((child) => BigInt(`0x${child}`)));
+      cells = cells.flatMap((cell) =>
+        cellToChildren(cell.toString(16), resolution + 1).map((child) => BigInt(`0x${child}`)),
+      );
     }
   }
 
@@ -138,7 +150,10 @@ export class Hexagons implements CellTree {
     const cells = this.roots();
     const open = (1n << BigInt(3 * (FINEST - this.coarsest))) - 1n;
     const base = (cell: bigint): bigint => MODE | (BigInt(this.finest) << 52n) | (cell & PATH);
-    const [least, most] = [cells.reduce((one, other) => (one < other ? one : other)), cells.reduce((one, other) => (one > other ? one : other))];
+    const [least, most] = [
+      cells.reduce((one, other) => (one < other ? one : other)),
+      cells.reduce((one, other) => (one > other ? one : other)),
+    ];
     return [this.number(base(least) & ~open), this.number(base(most) | open)];
   }
 }

@@ -4,7 +4,11 @@ import { agree, keyPair } from "./x25519.js";
 
 const [KEM, KDF] = [0x0020, 1];
 const [AES_128_GCM, AES_256_GCM, CHACHA20_POLY1305] = [1, 2, 3];
-const KEY_BYTES = new Map([[AES_128_GCM, 16], [AES_256_GCM, 32], [CHACHA20_POLY1305, 32]]);
+const KEY_BYTES = new Map([
+  [AES_128_GCM, 16],
+  [AES_256_GCM, 32],
+  [CHACHA20_POLY1305, 32],
+]);
 const NONCE = 12;
 /** Bytes of a public key, and of the randomness of a message. */
 export const KEY = 32;
@@ -44,7 +48,11 @@ export const usable = ({ kem, kdf, aead, key }: HpkeConfig): boolean =>
  * of `random`, 32 fresh bytes. `Refused` for a public key of low order.
  */
 export async function seal(
-  { aead, key: theirs }: HpkeConfig, info: Bytes, aad: Bytes, plain: Bytes, random: Bytes,
+  { aead, key: theirs }: HpkeConfig,
+  info: Bytes,
+  aad: Bytes,
+  plain: Bytes,
+  random: Bytes,
 ): Promise<{ enc: Bytes; payload: Bytes }> {
   const none = new Uint8Array(0);
   const own = await keyPair(await expand(OF_KEM, await extract(OF_KEM, none, "dkp_prk", random), "sk", none, 32));

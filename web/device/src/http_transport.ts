@@ -5,7 +5,12 @@ const LARGEST = 64 << 20;
 const PATIENCE = 30_000;
 const LONGEST_ORIGIN = 300;
 /** What a browser is told: no cookies, no referrer, no cache, no other server. Node has none of these. */
-const ALONE: RequestInit = { redirect: "manual", credentials: "omit", referrerPolicy: "no-referrer", cache: "no-store" };
+const ALONE: RequestInit = {
+  redirect: "manual",
+  credentials: "omit",
+  referrerPolicy: "no-referrer",
+  cache: "no-store",
+};
 const PORTS: Readonly<Record<string, number>> = { http: 80, https: 443 };
 
 export interface HttpReply {
@@ -32,7 +37,8 @@ export function checkedAddress(address: string): string {
   const { protocol, hostname, search, hash } = new URL(originOf(address) && address);
   const here = hostname === "localhost" || hostname === "[::1]" || /^127(\.[0-9]+){3}$/.test(hostname);
   if (search || hash) throw new InputError("a server's address has no query and no fragment");
-  if (protocol === "http:" && !here) throw new InputError("plain HTTP can be read and changed on its way: use https://");
+  if (protocol === "http:" && !here)
+    throw new InputError("plain HTTP can be read and changed on its way: use https://");
   return address.replace(/\/+$/, "");
 }
 
@@ -41,7 +47,13 @@ export class HttpTransport {
   constructor(private readonly address: string) {}
 
   /** One request; `Unreachable` where there is no answer, or one that means: not now. */
-  async send(method: "GET" | "POST", path: string, ticket: string | null, content?: Bytes, kind?: string): Promise<HttpReply> {
+  async send(
+    method: "GET" | "POST",
+    path: string,
+    ticket: string | null,
+    content?: Bytes,
+    kind?: string,
+  ): Promise<HttpReply> {
     const headers: Record<string, string> = { "Accept-Encoding": "gzip" };
     if (ticket) headers["Authorization"] = `Bearer ${ticket}`;
     if (kind) headers["Content-Type"] = kind;

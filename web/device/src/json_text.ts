@@ -33,7 +33,10 @@ class JsonReader {
   private things = 0;
   private lists = 0;
 
-  constructor(protected readonly text: string, private readonly limits: JsonLimits) {}
+  constructor(
+    protected readonly text: string,
+    private readonly limits: JsonLimits,
+  ) {}
 
   whole(): Json {
     const found = this.value(0);
@@ -48,7 +51,11 @@ class JsonReader {
     if (letter === "{") return this.object(depth + 1);
     if (letter === "[") return this.list(depth + 1);
     if (letter === '"') return this.string();
-    for (const [word, meant] of [["true", true], ["false", false], ["null", null]] as const) {
+    for (const [word, meant] of [
+      ["true", true],
+      ["false", false],
+      ["null", null],
+    ] as const) {
       if (this.text.startsWith(word, this.at)) {
         this.at += word.length;
         return meant;
@@ -62,7 +69,8 @@ class JsonReader {
       this.checkNumber(digits, found);
       return found;
     }
-    if (digits.length > MOST_DIGITS + Number(digits.startsWith("-"))) throw new CodecError(`a number of this JSON has more than ${MOST_DIGITS} digits`);
+    if (digits.length > MOST_DIGITS + Number(digits.startsWith("-")))
+      throw new CodecError(`a number of this JSON has more than ${MOST_DIGITS} digits`);
     this.checkNumber(digits, null);
     return BigInt(digits);
   }
@@ -180,7 +188,15 @@ class CanonicalReader extends JsonReader {
   }
 }
 
-const SHORT: Readonly<Record<string, string>> = { '"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f", "\b": "\\b" };
+const SHORT: Readonly<Record<string, string>> = {
+  '"': '\\"',
+  "\\": "\\\\",
+  "\n": "\\n",
+  "\r": "\\r",
+  "\t": "\\t",
+  "\f": "\\f",
+  "\b": "\\b",
+};
 const UNUSUAL = /[^\x20-\x7e]|["\\]/;
 const EACH_UNUSUAL = new RegExp(UNUSUAL, "g");
 
@@ -199,10 +215,13 @@ export function writtenReal(x: number): string {
 
 /** Text that sorts by code points. */
 export const inPoints = (text: string): string =>
-  /[\ud800-\uffff]/.test(text) ? [...text].map((letter) => String.fromCodePoint(...points(letter.codePointAt(0)!))).join("") : text;
+  /[\ud800-\uffff]/.test(text)
+    ? [...text].map((letter) => String.fromCodePoint(...points(letter.codePointAt(0)!))).join("")
+    : text;
 
 /** A letter as units that sort as it does: above all letters of one unit, if it has two. */
-const points = (letter: number): number[] => (letter > 0xffff ? [0xffff, letter >> 8, letter & 0xff] : letter === 0xffff ? [0xffff, 0, 0] : [letter]);
+const points = (letter: number): number[] =>
+  letter > 0xffff ? [0xffff, letter >> 8, letter & 0xff] : letter === 0xffff ? [0xffff, 0, 0] : [letter];
 
 /** The values of a JSON text; `CodecError` for any other text, one beyond the limits, and a field that comes twice. */
 export function parseJson(text: string, limits: JsonLimits): Json {

@@ -14,7 +14,13 @@ export async function derive(session: Bytes, secret: Bytes, purpose: Bytes, leng
 }
 
 /** A key that two clients agree on; of their public keys the smaller one comes first. */
-export async function agreed(session: Bytes, own: KeyPair, theirs: Bytes, purpose: Bytes, length: number): Promise<Bytes> {
+export async function agreed(
+  session: Bytes,
+  own: KeyPair,
+  theirs: Bytes,
+  purpose: Bytes,
+  length: number,
+): Promise<Bytes> {
   const both = [own.public, theirs].sort(compare);
   return derive(session, await agree(own, theirs), join(purpose, ...both), length);
 }
@@ -41,7 +47,8 @@ async function expand(key: Bytes, ...info: Bytes[]): Promise<Bytes> {
 export const sealingKey = (key: Bytes, address: Bytes): Promise<Bytes> => expand(key, ascii("hazemap 1 seal"), address);
 
 /** WebCrypto has no such cipher. */
-const cipher = async (key: Bytes, address: Bytes, nonce: Bytes) => chacha20poly1305(await sealingKey(key, address), nonce, address);
+const cipher = async (key: Bytes, address: Bytes, nonce: Bytes) =>
+  chacha20poly1305(await sealingKey(key, address), nonce, address);
 
 /** Two letters of one key have one nonce, which comes first, only where they are the same. */
 export async function seal(key: Bytes, address: Bytes, plain: Bytes): Promise<Bytes> {
@@ -72,5 +79,10 @@ export const keysStatement = (session: Bytes, position: number, keys: Bytes): By
 export const maskedStatement = async (session: Bytes, position: number, sharers: Bytes): Promise<Bytes> =>
   join(ascii("hazemap 1 masked"), session, uint32(position), await sha256(sharers));
 
-export const assentStatement = async (session: Bytes, position: number, sharers: Bytes, survivors: Bytes): Promise<Bytes> =>
+export const assentStatement = async (
+  session: Bytes,
+  position: number,
+  sharers: Bytes,
+  survivors: Bytes,
+): Promise<Bytes> =>
   join(ascii("hazemap 1 assent"), session, uint32(position), await sha256(sharers), await sha256(survivors));

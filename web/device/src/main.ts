@@ -19,11 +19,14 @@ const USAGE =
 
 /** SQLite, loaded when a recipe comes first. */
 let loaded: ReturnType<OpenSqlite> | null = null;
-const sqlite: OpenSqlite = () => (loaded ??= import("@sqlite.org/sqlite-wasm").then(({ default: init }) => quietSqlite(init)));
+const sqlite: OpenSqlite = () =>
+  (loaded ??= import("@sqlite.org/sqlite-wasm").then(({ default: init }) => quietSqlite(init)));
 
 async function main(): Promise<void> {
   const text = { type: "string" } as const;
-  const { values } = parseArgs({ options: { server: text, code: text, rows: text, policy: text, file: text, idle: text, recipes: text, key: text } });
+  const { values } = parseArgs({
+    options: { server: text, code: text, rows: text, policy: text, file: text, idle: text, recipes: text, key: text },
+  });
   if (!values.server || !values.rows) throw new InputError(USAGE);
   const idle = values.idle === undefined ? Infinity : Number(values.idle);
   if (!(idle > 0)) throw new InputError("--idle is a number of seconds above 0");
@@ -40,7 +43,9 @@ async function main(): Promise<void> {
     if (values.recipes) await acceptPolicy(file.record, readFileSync(values.recipes, "utf8"), values.key ?? "");
     await file.save();
     const device = await Device.of(file, policy, rows, log, { recipes: { sqlite, given: Date.now() } });
-    await new Agent(device, file, new HttpTransport(server), server, values.code ?? "", idle, log, pinned(policy)).run(stop.signal);
+    await new Agent(device, file, new HttpTransport(server), server, values.code ?? "", idle, log, pinned(policy)).run(
+      stop.signal,
+    );
     if (!stop.signal.aborted) log("the campaign has ended for this device");
   } finally {
     file.close();

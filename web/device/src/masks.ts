@@ -9,11 +9,19 @@ export async function counterMode(key: Bytes, length: number, start = 0): Promis
   const counter = new Uint8Array(BLOCK);
   new DataView(counter.buffer).setBigUint64(8, BigInt(start / BLOCK));
   const aes = await crypto.subtle.importKey("raw", key, "AES-CTR", false, ["encrypt"]);
-  return new Uint8Array(await crypto.subtle.encrypt({ name: "AES-CTR", counter, length: 128 }, aes, new Uint8Array(length)));
+  return new Uint8Array(
+    await crypto.subtle.encrypt({ name: "AES-CTR", counter, length: 128 }, aes, new Uint8Array(length)),
+  );
 }
 
 /** Add a mask of this key to a vector (or take it away, with a sign of −1), modulo 2^bits; `chunk` is a multiple of 8. */
-export async function addMask(vector: Uint32Array, key: Bytes, bits: number, sign: 1 | -1, chunk = CHUNK): Promise<void> {
+export async function addMask(
+  vector: Uint32Array,
+  key: Bytes,
+  bits: number,
+  sign: 1 | -1,
+  chunk = CHUNK,
+): Promise<void> {
   const width = bits <= 16 ? 2 : 4;
   const low = 0xffffffff >>> (32 - bits);
   for (let first = 0; first < vector.length; first += chunk) {

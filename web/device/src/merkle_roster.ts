@@ -2,7 +2,11 @@ import { type Bytes, equal, sha256 } from "./bytes.js";
 
 /** Whether a path proves that this identity is at this position of so many clients (RFC 9162, section 2.1.3.2). */
 export async function belongs(
-  root: Bytes, clients: number, position: number, identity: Bytes, path: readonly Bytes[],
+  root: Bytes,
+  clients: number,
+  position: number,
+  identity: Bytes,
+  path: readonly Bytes[],
 ): Promise<boolean> {
   if (position >= clients) return false;
   let [found, at, last, used] = [await sha256(Uint8Array.of(0), identity), position, clients - 1, 0];

@@ -26,12 +26,37 @@ export interface Peer {
 
 /** What a server says. `stage` is the one that it belongs to. */
 export type Down =
-  | { readonly kind: "Invitation"; readonly stage: 1; readonly terms: SessionParameters; readonly position: number; readonly proof: readonly Bytes[] }
+  | {
+      readonly kind: "Invitation";
+      readonly stage: 1;
+      readonly terms: SessionParameters;
+      readonly position: number;
+      readonly proof: readonly Bytes[];
+    }
   | { readonly kind: "Roll"; readonly stage: 2; readonly session: Bytes; readonly roll: Bitmap }
-  | { readonly kind: "Neighbours"; readonly stage: 3; readonly session: Bytes; readonly roll: Bitmap; readonly seed: Bytes; readonly peers: readonly Peer[] }
-  | { readonly kind: "Inbox"; readonly stage: 4; readonly session: Bytes; readonly sharers: Bitmap; readonly letters: ReadonlyMap<number, Bytes> }
+  | {
+      readonly kind: "Neighbours";
+      readonly stage: 3;
+      readonly session: Bytes;
+      readonly roll: Bitmap;
+      readonly seed: Bytes;
+      readonly peers: readonly Peer[];
+    }
+  | {
+      readonly kind: "Inbox";
+      readonly stage: 4;
+      readonly session: Bytes;
+      readonly sharers: Bitmap;
+      readonly letters: ReadonlyMap<number, Bytes>;
+    }
   | { readonly kind: "Survivors"; readonly stage: 5; readonly session: Bytes; readonly survivors: Bitmap }
-  | { readonly kind: "Assents"; readonly stage: 6; readonly session: Bytes; readonly assents: ReadonlyMap<number, Bytes>; readonly masked: ReadonlyMap<number, Bytes> };
+  | {
+      readonly kind: "Assents";
+      readonly stage: 6;
+      readonly session: Bytes;
+      readonly assents: ReadonlyMap<number, Bytes>;
+      readonly masked: ReadonlyMap<number, Bytes>;
+    };
 
 /** What a client says; a server's business, read here only to refuse what is malformed. */
 export interface Up {
@@ -56,7 +81,8 @@ function peers(reader: TlsReader): Peer[] {
   return [...found].map(([position, peer]) => ({ position, ...peer }));
 }
 
-const fixedEach = (reader: TlsReader, length: number): Map<number, Bytes> => reader.numbered(() => reader.fixed(length));
+const fixedEach = (reader: TlsReader, length: number): Map<number, Bytes> =>
+  reader.numbered(() => reader.fixed(length));
 
 /** The message that these bytes are; `CodecError` for bytes that are none. */
 export function decode(data: Bytes): Down | Up {
@@ -85,7 +111,14 @@ function body(reader: TlsReader, type: number): Down | Up {
       reader.numbered(() => null);
       return { kind: "Picks" };
     case 5:
-      return { kind: "Neighbours", stage: 3, session, roll: reader.bitmap(), seed: reader.fixed(32), peers: peers(reader) };
+      return {
+        kind: "Neighbours",
+        stage: 3,
+        session,
+        roll: reader.bitmap(),
+        seed: reader.fixed(32),
+        peers: peers(reader),
+      };
     case 6:
       fixedEach(reader, LETTER);
       return { kind: "Sealed" };
@@ -101,7 +134,13 @@ function body(reader: TlsReader, type: number): Down | Up {
       reader.fixed(SIGNATURE);
       return { kind: "Assent" };
     case 11:
-      return { kind: "Assents", stage: 6, session, assents: fixedEach(reader, SIGNATURE), masked: fixedEach(reader, SIGNATURE) };
+      return {
+        kind: "Assents",
+        stage: 6,
+        session,
+        assents: fixedEach(reader, SIGNATURE),
+        masked: fixedEach(reader, SIGNATURE),
+      };
     default: {
       const [seeds, keys] = [fixedEach(reader, SHARE), fixedEach(reader, SHARE)];
       if ([...keys.keys()].some((position) => seeds.has(position))) throw new CodecError("both shares of one client");
@@ -111,7 +150,8 @@ function body(reader: TlsReader, type: number): Down | Up {
   }
 }
 
-const up = (type: number, session: Bytes, ...fields: Bytes[]): Bytes => join(Uint8Array.of(VERSION, type), session, ...fields);
+const up = (type: number, session: Bytes, ...fields: Bytes[]): Bytes =>
+  join(Uint8Array.of(VERSION, type), session, ...fields);
 
 export const encodeKeys = (session: Bytes, keys: PublicKeys): Bytes =>
   up(2, session, keys.sealing, keys.masking, keys.commitment, keys.signature);
@@ -119,12 +159,16 @@ export const encodeKeys = (session: Bytes, keys: PublicKeys): Bytes =>
 export const encodePicks = (session: Bytes, picks: readonly number[]): Bytes =>
   up(4, session, uint32(picks.length), ...picks.map(uint32));
 
-export const encodeSealed = (session: Bytes, letters: ReadonlyMap<number, Bytes>): Bytes => up(6, session, numbered(letters));
+export const encodeSealed = (session: Bytes, letters: ReadonlyMap<number, Bytes>): Bytes =>
+  up(6, session, numbered(letters));
 
 export const encodeMasked = (session: Bytes, vector: Bytes, signature: Bytes): Bytes =>
   up(8, session, opaque(4, vector), signature);
 
 export const encodeAssent = (session: Bytes, signature: Bytes): Bytes => up(10, session, signature);
 
-export const encodeUnmask = (session: Bytes, seeds: ReadonlyMap<number, Bytes>, keys: ReadonlyMap<number, Bytes>): Bytes =>
-  up(12, session, numbered(seeds), numbered(keys));
+export const encodeUnmask = (
+  session: Bytes,
+  seeds: ReadonlyMap<number, Bytes>,
+  keys: ReadonlyMap<number, Bytes>,
+): Bytes => up(12, session, numbered(seeds), numbered(keys));

@@ -11,7 +11,12 @@ async function ordered(seed: Bytes, members: readonly number[]): Promise<number[
 }
 
 /** The neighbours of a member on the ring of a seed, ascending. */
-export async function ringNeighbours(seed: Bytes, members: readonly number[], degree: number, own: number): Promise<number[]> {
+export async function ringNeighbours(
+  seed: Bytes,
+  members: readonly number[],
+  degree: number,
+  own: number,
+): Promise<number[]> {
   if (degree >= members.length - 1) return members.filter((member) => member !== own);
   const ring = await ordered(seed, members);
   const at = ring.indexOf(own);
@@ -24,7 +29,10 @@ export async function ringNeighbours(seed: Bytes, members: readonly number[], de
 
 /** So many other members, uniformly, ascending; all others if there are no more. */
 export async function drawnNeighbours(
-  random: RandomBytes, members: readonly number[], own: number, degree: number,
+  random: RandomBytes,
+  members: readonly number[],
+  own: number,
+  degree: number,
 ): Promise<number[]> {
   const others = members.filter((member) => member !== own);
   if (others.length <= degree) return others;

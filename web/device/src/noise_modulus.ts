@@ -28,12 +28,20 @@ export function modulusBits(scale: Fraction, parties: number, people: number, mo
   let bits = largest === 0n ? 1 : largest.toString(2).length + 1;
   for (; bits <= 62; bits++) {
     const half = 1n << BigInt(bits - 1);
-    if (TILTS.some((tilt, at) => fits(tilt, MOMENTS[at]!, scale, shape, [half - largest, half + 1n], size))) return bits;
+    if (TILTS.some((tilt, at) => fits(tilt, MOMENTS[at]!, scale, shape, [half - largest, half + 1n], size)))
+      return bits;
   }
   return bits;
 }
 
-function fits(tilt: Fraction, least: Fraction, scale: Fraction, shape: Fraction, ends: bigint[], size: number): boolean {
+function fits(
+  tilt: Fraction,
+  least: Fraction,
+  scale: Fraction,
+  shape: Fraction,
+  ends: bigint[],
+  size: number,
+): boolean {
   const exponents = ends.map((end) => {
     const exponent = tilt.times(new Fraction(end)).over(scale).minus(shape.times(least));
     return exponent.compare(FAR) > 0 ? FAR : exponent;

@@ -103,17 +103,23 @@ function rule(name: string, value: Json): unknown {
     case "longest":
     case "reports":
     case "keep":
-      if (typeof value !== "bigint" || value < 1n || value > 1n << 31n) throw new InputError(`${name} is a whole number of at least 1`);
+      if (typeof value !== "bigint" || value < 1n || value > 1n << 31n)
+        throw new InputError(`${name} is a whole number of at least 1`);
       return Number(value);
     case "corrupt":
     case "campaign":
     case "period":
     case "least":
     case "local":
-      if (typeof value !== "string" && typeof value !== "bigint") throw new InputError(`${name} is a text such as "0.5" or "1/3"`);
+      if (typeof value !== "string" && typeof value !== "bigint")
+        throw new InputError(`${name} is a text such as "0.5" or "1/3"`);
       return Fraction.parse(`${value}`);
     case "finest":
-      if ((typeof value !== "number" && typeof value !== "bigint") || !(value >= 0) || !Number.isFinite(Number(value))) {
+      if (
+        (typeof value !== "number" && typeof value !== "bigint") ||
+        !(value >= 0) ||
+        !Number.isFinite(Number(value))
+      ) {
         throw new InputError("finest is the side of the smallest cell in metres: a number of 0 or more");
       }
       return Number(value);
@@ -131,7 +137,8 @@ function rule(name: string, value: Json): unknown {
     case "modes":
       if (!Array.isArray(value)) break;
       return value.map((mode) => {
-        if (typeof mode !== "string" || !Object.hasOwn(MODES, mode)) throw new InputError("modes are malicious and semi-honest");
+        if (typeof mode !== "string" || !Object.hasOwn(MODES, mode))
+          throw new InputError("modes are malicious and semi-honest");
         return MODES[mode]!;
       });
     case "aggregators":
@@ -149,7 +156,8 @@ function rule(name: string, value: Json): unknown {
 function texts(name: string, value: Json, known: readonly string[] | null): readonly string[] {
   if (!Array.isArray(value)) throw new InputError(`${name} is a list of texts`);
   return value.map((each) => {
-    if (typeof each !== "string" || (known && !known.includes(each))) throw new InputError(`${name} is a list of texts${known ? `, of ${known.join(", ")}` : ""}`);
+    if (typeof each !== "string" || (known && !known.includes(each)))
+      throw new InputError(`${name} is a list of texts${known ? `, of ${known.join(", ")}` : ""}`);
     return each;
   });
 }
@@ -165,7 +173,9 @@ export const minimumOf = (policy: Policy): MinimumParameters => ({
 /** `Refused` where a round costs nearly nothing: many such would fill the device's disk. */
 export function checkLeast({ least }: Policy, price: Fraction): void {
   if (price.compare(least) < 0) {
-    throw new Refused(`this round costs ε = ${price.toNumber()}, but on this device a round costs ε = ${least.toNumber()} or more`);
+    throw new Refused(
+      `this round costs ε = ${price.toNumber()}, but on this device a round costs ε = ${least.toNumber()} or more`,
+    );
   }
 }
 
@@ -178,13 +188,17 @@ function checkOrder(policy: Policy, task: Task): void {
     throw new Refused("the campaign's name or purpose holds characters that cannot be printed");
   }
   for (const [what, named, yes, no] of [
-    ["campaign", task.campaign, policy.campaigns, policy.no_campaigns], ["purpose", task.purpose, policy.purposes, policy.no_purposes],
+    ["campaign", task.campaign, policy.campaigns, policy.no_campaigns],
+    ["purpose", task.purpose, policy.purposes, policy.no_purposes],
   ] as const) {
     if (!fits(named, yes) || fits(named, no)) throw new Refused(`this device does not answer the ${what} “${named}”`);
   }
   if (!task.asked) checkLeast(policy, task.price);
-  if (!task.asked && task.price.compare(policy.campaign) > 0) { // what a recipe costs is the shipped policy's to judge
-    throw new Refused(`this round costs ε = ${task.price.toNumber()}, but one campaign may cost ${policy.campaign.toNumber()} in all`);
+  if (!task.asked && task.price.compare(policy.campaign) > 0) {
+    // what a recipe costs is the shipped policy's to judge
+    throw new Refused(
+      `this round costs ε = ${task.price.toNumber()}, but one campaign may cost ${policy.campaign.toNumber()} in all`,
+    );
   }
   if (task.cohort.corrupt.compare(policy.corrupt) < 0) {
     throw new Refused(
@@ -204,12 +218,16 @@ function checkQuestion(policy: Policy, counts: CellCounts): void {
   try {
     side = Math.sqrt(counts.cells.smallest());
   } catch (error) {
-    if (error instanceof RangeError) throw new Refused(`this device cannot tell how large these cells are: ${error.message}`);
+    if (error instanceof RangeError)
+      throw new Refused(`this device cannot tell how large these cells are: ${error.message}`);
     throw error;
   }
-  if (!policy.rules.includes(NAMES[counts.rule])) throw new Refused(`the rule ${NAMES[counts.rule]} is not one of: ${policy.rules.join(", ")}`);
+  if (!policy.rules.includes(NAMES[counts.rule]))
+    throw new Refused(`the rule ${NAMES[counts.rule]} is not one of: ${policy.rules.join(", ")}`);
   if (!(side >= policy.finest)) {
-    throw new Refused(`the smallest cell is ${Number(side.toPrecision(3))} m wide, but cells must be at least ${policy.finest} m wide`);
+    throw new Refused(
+      `the smallest cell is ${Number(side.toPrecision(3))} m wide, but cells must be at least ${policy.finest} m wide`,
+    );
   }
   if (counts.slots && !policy.times) throw new Refused("this device does not reveal when its rows were");
 }
@@ -218,12 +236,18 @@ function checkQuestion(policy: Policy, counts: CellCounts): void {
 export function checkPolicy(policy: Policy, task: Task, terms: SessionParameters): void {
   checkOrder(policy, task);
   checkMinimum(minimumOf(policy), terms, task.asked !== null);
-  if (!task.counts) return checkTerms(task, terms);
+  if (!task.counts) {
+    checkTerms(task, terms);
+    return;
+  }
   checkQuestion(policy, task.counts);
   const digits = (number: bigint): number => number.toString(2).length;
   const levels = 2 + Math.max(0, digits(terms.scale.numerator) - digits(terms.scale.denominator) + 1);
   if ((2 * levels * terms.size) / terms.parties > MOST_POINTS) {
-    throw new UnknownKind("work", "a share of the noise takes more work than this device does: ask for fewer cells or more people");
+    throw new UnknownKind(
+      "work",
+      "a share of the noise takes more work than this device does: ask for fewer cells or more people",
+    );
   }
   checkTerms(task, terms);
 }

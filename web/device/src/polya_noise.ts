@@ -25,7 +25,8 @@ export class LazyUniform {
   }
 
   private first(n: number): bigint {
-    for (; this.digits < n; this.digits += DIGITS) this.value = (this.value << BigInt(DIGITS)) | bigEndian(this.random(DIGITS / 8));
+    for (; this.digits < n; this.digits += DIGITS)
+      this.value = (this.value << BigInt(DIGITS)) | bigEndian(this.random(DIGITS / 8));
     return this.value >> BigInt(this.digits - n);
   }
 }
@@ -97,7 +98,12 @@ function runs(random: RandomBytes): number {
  * each takes a uniform length j of its level, and stays with probability r^j 2^i/j (times 2^(t+1) in the last cell).
  * Places without a jump are not in the result. O(size · log₂(scale)/parties), some 20 µs a point.
  */
-export function polyaDifference(random: RandomBytes, parties: number, scale: Fraction, size: number): Map<number, bigint> {
+export function polyaDifference(
+  random: RandomBytes,
+  parties: number,
+  scale: Fraction,
+  size: number,
+): Map<number, bigint> {
   let last = 0; // K: the least with 2^K ≥ 7s/10
   while (new Fraction(10n << BigInt(last)).compare(scale.times(new Fraction(7))) < 0) last++;
   const levels = BigInt(last + 1);
@@ -127,7 +133,13 @@ export function polyaDifference(random: RandomBytes, parties: number, scale: Fra
 }
 
 /** Bounds of 2ⁿ p, p = e^(−j/scale) · 2^(i + c)/j. */
-export function stayBounds(scale: Fraction, level: number, bonus: number, length: bigint, digits: number): readonly [bigint, bigint] {
+export function stayBounds(
+  scale: Fraction,
+  level: number,
+  bonus: number,
+  length: bigint,
+  digits: number,
+): readonly [bigint, bigint] {
   const extra = bonus + 8;
   const [low, high] = expBounds(new Fraction(length).over(scale), digits + extra);
   const raised = BigInt(level + bonus);

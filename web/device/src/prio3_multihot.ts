@@ -27,14 +27,21 @@ export interface Shares {
 export class Prio3Multihot {
   private readonly calls: number;
 
-  constructor(readonly length: number, readonly most: number, readonly chunk: number) {
+  constructor(
+    readonly length: number,
+    readonly most: number,
+    readonly chunk: number,
+  ) {
     this.calls = Math.ceil((length + weightBits(0, most).length) / chunk);
   }
 
   shard(context: Bytes, bits: readonly boolean[], nonce: Bytes, random: Bytes): Shares {
     const ones = bits.filter(Boolean).length;
-    if (bits.length !== this.length || ones > this.most) throw new InputError("these are not bits of which few enough are 1");
-    const [seed, helperBlind, leaderBlind, proveSeed] = [0, 1, 2, 3].map((at) => random.slice(SEED * at, SEED * (at + 1)));
+    if (bits.length !== this.length || ones > this.most)
+      throw new InputError("these are not bits of which few enough are 1");
+    const [seed, helperBlind, leaderBlind, proveSeed] = [0, 1, 2, 3].map((at) =>
+      random.slice(SEED * at, SEED * (at + 1)),
+    );
     const encoded = [...bits.map((bit) => (bit ? 1n : 0n)), ...weightBits(ones, this.most)];
     const stream = (usage: number, key: Bytes, binder: Bytes): TurboShake128 => xof(context, usage, key, binder);
     const part = (who: number, blind: Bytes, share: readonly bigint[]): Bytes =>
@@ -50,7 +57,11 @@ export class Prio3Multihot {
       vector(stream(USAGE.joint, joint, Uint8Array.of(PROOFS)), this.calls),
     );
     const masked = less(proof, vector(stream(USAGE.proof, seed!, Uint8Array.of(PROOFS, HELPER)), proof.length));
-    return { public: parts, leader: join(elements(leader), elements(masked), leaderBlind!), helper: join(seed!, helperBlind!) };
+    return {
+      public: parts,
+      leader: join(elements(leader), elements(masked), leaderBlind!),
+      helper: join(seed!, helperBlind!),
+    };
   }
 
   /**
@@ -61,7 +72,9 @@ export class Prio3Multihot {
     const short = new Transform(2 ** Math.ceil(Math.log2(1 + this.calls)));
     const long = new Transform(2 * short.size);
     const extended = (seed: bigint, inputs: readonly bigint[]): bigint[] =>
-      long.values(short.coefficients(Array.from({ length: short.size }, (_, at) => (at === 0 ? seed : (inputs[at - 1] ?? 0n)))));
+      long.values(
+        short.coefficients(Array.from({ length: short.size }, (_, at) => (at === 0 ? seed : (inputs[at - 1] ?? 0n)))),
+      );
     const found = new Array<bigint>(long.size).fill(0n);
     const powers = joint.map(() => 1n);
     for (let j = 0; j < this.chunk; j++) {
@@ -105,7 +118,8 @@ function vector(stream: TurboShake128, length: number): bigint[] {
   return found;
 }
 
-const less = (left: readonly bigint[], right: readonly bigint[]): bigint[] => left.map((x, at) => reduced(x - right[at]!));
+const less = (left: readonly bigint[], right: readonly bigint[]): bigint[] =>
+  left.map((x, at) => reduced(x - right[at]!));
 
 /** The chunk length with the shortest proof for so many bits. */
 export function shortestChunk(bits: number): number {

@@ -16,8 +16,14 @@ const latitude = (y: number): number =>
 export class Quadtree implements CellTree {
   readonly rootsAbout = 1;
 
-  constructor(readonly left: number, readonly top: number, readonly side: number, readonly depth: number) {
-    if (!Number.isInteger(depth) || depth < 0 || depth > DEEPEST) throw new CodecError(`a quadtree has a depth of 0 to ${DEEPEST}`);
+  constructor(
+    readonly left: number,
+    readonly top: number,
+    readonly side: number,
+    readonly depth: number,
+  ) {
+    if (!Number.isInteger(depth) || depth < 0 || depth > DEEPEST)
+      throw new CodecError(`a quadtree has a depth of 0 to ${DEEPEST}`);
     if (!(left >= 0 && top >= 0 && side > 0 && left + side <= 1 && top + side <= 1)) {
       throw new CodecError("the square of a quadtree lies in the world");
     }
@@ -85,7 +91,8 @@ export class Quadtree implements CellTree {
     while (row > 0 && lat > north(row)) row--;
     while (row < count - 1 && lat <= north(row + 1)) row++;
     let cell = 1;
-    for (let bit = depth - 1; bit >= 0; bit--) cell = 4 * cell + (Math.floor(column / 2 ** bit) % 2) + 2 * (Math.floor(row / 2 ** bit) % 2);
+    for (let bit = depth - 1; bit >= 0; bit--)
+      cell = 4 * cell + (Math.floor(column / 2 ** bit) % 2) + 2 * (Math.floor(row / 2 ** bit) % 2);
     return BigInt(cell);
   }
 

@@ -38,9 +38,16 @@ export async function readCredential(given: Bytes, key: Identity, issuer: Bytes,
 
 /** What a report carries (docs/reference/dap.md): the device signs its id, its time, its public share and both input shares. */
 export async function spend(
-  { serial, issued, key }: Credential, task: Bytes, id: Bytes, time: number, publicShare: Bytes, leader: Bytes, helper: Bytes,
+  { serial, issued, key }: Credential,
+  task: Bytes,
+  id: Bytes,
+  time: number,
+  publicShare: Bytes,
+  leader: Bytes,
+  helper: Bytes,
 ): Promise<Bytes> {
-  const share = (role: number, plain: Bytes): Promise<Bytes> => sha256(ascii("hazemap 1 input share"), Uint8Array.of(role), plain);
+  const share = (role: number, plain: Bytes): Promise<Bytes> =>
+    sha256(ascii("hazemap 1 input share"), Uint8Array.of(role), plain);
   const shares = join(await share(LEADER, leader), await share(HELPER, helper));
   const report = await sha256(id, toBigEndian(BigInt(time), 8), await sha256(publicShare));
   const signed = await key.sign(join(ascii("hazemap 1 credited report"), task, serial, report, shares));

@@ -12,8 +12,13 @@ const LONGEST_PROBLEM = 1 << 16;
 
 /** What a content type says that a message of DAP is. */
 function messageOf(kind: string): string | null {
-  const [type, ...parameters] = kind.toLowerCase().split(";").map((part) => part.trim());
-  const names = parameters.filter((part) => part.startsWith("message=")).map((part) => part.slice(8).replaceAll('"', ""));
+  const [type, ...parameters] = kind
+    .toLowerCase()
+    .split(";")
+    .map((part) => part.trim());
+  const names = parameters
+    .filter((part) => part.startsWith("message="))
+    .map((part) => part.slice(8).replaceAll('"', ""));
   return type === KIND && names.length === 1 ? names[0]! : null;
 }
 
@@ -29,7 +34,8 @@ export async function fetchedKey(url: string, pin: string): Promise<HpkeConfig> 
     if (!(error instanceof CodecError)) throw error;
     throw new Refused(`what an aggregator offers is no list of keys: ${error.message}`);
   }
-  if (pin && hex(await sha256(found.key)) !== pin) throw new Refused(`${url} shows another key than this device's rules pin`);
+  if (pin && hex(await sha256(found.key)) !== pin)
+    throw new Refused(`${url} shows another key than this device's rules pin`);
   return found;
 }
 
@@ -37,13 +43,20 @@ export async function fetchedKey(url: string, pin: string): Promise<HpkeConfig> 
 export async function uploaded({ round, task, report }: DueReport): Promise<void> {
   if (report === null) return;
   const leader = new HttpTransport(checkedAddress(round.carrier.leader));
-  const { status, kind, wait, content } = await leader.send("POST", `/${reportsPath(task.id)}`, null, join(report), `${KIND};message=upload-req`);
+  const { status, kind, wait, content } = await leader.send(
+    "POST",
+    `/${reportsPath(task.id)}`,
+    null,
+    join(report),
+    `${KIND};message=upload-req`,
+  );
   let said: ReturnType<typeof uploadError> = "taken";
   if (status < 200 || status >= 300) {
     const text = new TextDecoder().decode(content.subarray(0, LONGEST_PROBLEM));
     const problem = PROBLEM.exec(text)?.[1];
     said = problem === "reportTooEarly" ? "early" : problem === "outdatedConfig" ? "outdated" : "refused";
-    if (said === "refused") throw new Refused(`the leader does not take a report (HTTP ${status}${problem ? `, ${problem}` : ""})`);
+    if (said === "refused")
+      throw new Refused(`the leader does not take a report (HTTP ${status}${problem ? `, ${problem}` : ""})`);
   } else if (content.length) {
     try {
       if (messageOf(kind) !== "upload-errors") throw new CodecError("it is another message");
@@ -55,7 +68,9 @@ export async function uploaded({ round, task, report }: DueReport): Promise<void
   }
   if (said === "early") throw new Unreachable("the leader's clock is behind this device's", wait);
   if (said === "outdated") {
-    throw new Refused("the leader does not know the key that a report was sealed for; a new report would be charged again, so none is made");
+    throw new Refused(
+      "the leader does not know the key that a report was sealed for; a new report would be charged again, so none is made",
+    );
   }
   if (said === "refused") throw new Refused("the leader does not take a report");
 }

@@ -4,15 +4,15 @@ import { newTerms } from "./campaign_terms.js";
 import { type CarriedRound, dapTask, readCarriedRound } from "./carried_round.js";
 import type { Place } from "./cell_counts.js";
 import { checkedContribution } from "./checked_contribution.js";
-import { type DapTask, makeReport, REPORT_RANDOM, timeOf } from "./dap_messages.js";
 import type { Coins } from "./coins.js";
+import { type DapTask, makeReport, REPORT_RANDOM, timeOf } from "./dap_messages.js";
 import type { DeviceStore } from "./device_store.js";
 import { Identity } from "./ed25519.js";
 import { Refused } from "./errors.js";
 import type { HpkeConfig } from "./hpke.js";
 import { checkCarried, type Policy } from "./policy.js";
-import { askedKey, type Credential, readCredential, reportKey } from "./report_credential.js";
 import type { RecipeSide } from "./recipes/recipe_side.js";
+import { askedKey, type Credential, readCredential, reportKey } from "./report_credential.js";
 import type { ServerTask } from "./server_task.js";
 import { checkSpending } from "./spending.js";
 
@@ -40,8 +40,12 @@ export interface DueReport {
  */
 export class RoundReports {
   constructor(
-    private readonly store: DeviceStore, private readonly policy: Policy, private readonly places: readonly Place[],
-    private readonly coins: Coins, private readonly log: (line: string) => void, private readonly clock: AccountClock,
+    private readonly store: DeviceStore,
+    private readonly policy: Policy,
+    private readonly places: readonly Place[],
+    private readonly coins: Coins,
+    private readonly log: (line: string) => void,
+    private readonly clock: AccountClock,
     private readonly recipes: RecipeSide,
   ) {}
 
@@ -95,7 +99,11 @@ export class RoundReports {
 
   /** Nothing that could be refused is left: from here on there is a report, whatever the rows are. */
   private async report(
-    round: CarriedRound, task: DapTask, keys: readonly [HpkeConfig, HpkeConfig], credential: Credential, now: number,
+    round: CarriedRound,
+    task: DapTask,
+    keys: readonly [HpkeConfig, HpkeConfig],
+    credential: Credential,
+    now: number,
   ): Promise<Bytes> {
     const key = await sha256(unhex(this.store.record.sampling), utf8(round.task.campaign));
     const { sums, trouble } = checkedContribution(round.task.counts!, this.places, key);
@@ -105,7 +113,12 @@ export class RoundReports {
     const said = joined(Array.from(sums, uint32));
     const { serial, issued } = credential;
     const sealedFor = [
-      task.id, task.configuration, ...keys.map(({ key }) => key), serial, issued, ascii(`${timeOf(task, seconds)}`),
+      task.id,
+      task.configuration,
+      ...keys.map(({ key }) => key),
+      serial,
+      issued,
+      ascii(`${timeOf(task, seconds)}`),
     ];
     const random = await this.coins(round.digest, "parcel", said, ...sealedFor);
     return makeReport(task, keys, credential, bits, seconds, random(REPORT_RANDOM));
@@ -115,14 +128,26 @@ export class RoundReports {
     const { campaign, purpose, round: number, price, cohort, counts } = round.task;
     const { leader, helper, minimum } = round.carrier;
     const time = this.clock.charged(now);
-    this.store.record.charges.push({ campaign, round: number, session: work.session, epsilon: price.toString(), time, timed: counts!.slots !== null });
-    this.store.setReport(work.session, {
-      campaign, announcement: hex(round.digest), until: Math.min(work.until + DAY, now + LONGEST), report: hex(report),
+    this.store.record.charges.push({
+      campaign,
+      round: number,
+      session: work.session,
+      epsilon: price.toString(),
+      time,
+      timed: counts!.slots !== null,
     });
-    this.log(`takes part in round ${number} of “${campaign}” (“${purpose}”), among ${cohort.people} people${counts?.slots ? `, who are counted by when they were where: ${counts.slots.words}` : ""}`);
+    this.store.setReport(work.session, {
+      campaign,
+      announcement: hex(round.digest),
+      until: Math.min(work.until + DAY, now + LONGEST),
+      report: hex(report),
+    });
+    this.log(
+      `takes part in round ${number} of “${campaign}” (“${purpose}”), among ${cohort.people} people${counts?.slots ? `, who are counted by when they were where: ${counts.slots.words}` : ""}`,
+    );
     this.log(
       `pays ε = ${price.toNumber()} for round ${number}: its report has ${report.length} bytes, in halves for ${leader} and ${helper}, ` +
-      `each unreadable alone; they open sums of ${minimum} reports or more, with noise`,
+        `each unreadable alone; they open sums of ${minimum} reports or more, with noise`,
     );
   }
 }

@@ -3,7 +3,8 @@ import { ascii, type Bytes, unhex } from "./bytes.js";
 import { CodecError } from "./errors.js";
 import { ENVELOPE, isObject, parseJsonBytes } from "./json_text.js";
 
-const DATE = /^(?!0000)[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3])(:[0-5][0-9]){2}(\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$/;
+const DATE =
+  /^(?!0000)[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3])(:[0-5][0-9]){2}(\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$/;
 
 /** What a server wants answered. `task` comes with an invitation; `until` is in milliseconds since 1970. */
 export interface ServerTask {
@@ -23,10 +24,15 @@ export function readServerTask(content: Bytes): ServerTask {
   if (!isObject(found)) throw new CodecError("the server's work is not written as agreed");
   const { session, stage, task, message, until, head } = found;
   if (
-    typeof session !== "string" || !/^[0-9a-f]{64}$/.test(session) ||
-    typeof stage !== "bigint" || stage < 0n || stage > 6n ||
+    typeof session !== "string" ||
+    !/^[0-9a-f]{64}$/.test(session) ||
+    typeof stage !== "bigint" ||
+    stage < 0n ||
+    stage > 6n ||
     (task !== null && typeof task !== "string") ||
-    typeof message !== "string" || typeof until !== "string" || !DATE.test(until)
+    typeof message !== "string" ||
+    typeof until !== "string" ||
+    !DATE.test(until)
   ) {
     throw new CodecError("the server's work is not written as agreed: a field has another type");
   }
@@ -35,7 +41,14 @@ export function readServerTask(content: Bytes): ServerTask {
   if (day.toISOString().slice(0, 10) !== until.slice(0, 10)) throw new CodecError("the server's time is none");
   const ends = Date.parse(until);
   const known = typeof head === "string" && head.length === 2 * HEAD && /^[0-9a-f]+$/.test(head);
-  return { session, stage: Number(stage), task, message: bytes, until: ends, head: known ? unhex(head) : new Uint8Array(0) };
+  return {
+    session,
+    stage: Number(stage),
+    task,
+    message: bytes,
+    until: ends,
+    head: known ? unhex(head) : new Uint8Array(0),
+  };
 }
 
 /** Base64 with its padding, in its one spelling. */

@@ -1,4 +1,4 @@
-import { ascii, bigEndian, type Bytes, equal, join, sha256, toBigEndian, uint32 } from "./bytes.js";
+import { ascii, type Bytes, bigEndian, equal, join, sha256, toBigEndian, uint32 } from "./bytes.js";
 import { CodecError } from "./errors.js";
 import { Fraction } from "./fraction.js";
 import { opaque, TlsReader } from "./tls_encoding.js";
@@ -70,7 +70,8 @@ function check(terms: SessionParameters): void {
   const { mode, clients, degree, threshold, survivors, size, bits, parties } = terms;
   const wrong =
     (clients < 2 && "fewer than 2 clients") ||
-    ((threshold < 1 || threshold > degree || degree >= clients) && "1 <= threshold <= degree < clients does not hold") ||
+    ((threshold < 1 || threshold > degree || degree >= clients) &&
+      "1 <= threshold <= degree < clients does not hold") ||
     ((survivors < 1 || survivors > clients) && "1 <= survivors <= clients does not hold") ||
     ((size < 1 || bits < 1 || bits > 32) && "a vector has 1 number or more of 1 to 32 bits") ||
     (terms.scale.compare(LARGEST_SCALE) > 0 && "the scale of the noise is above 2^50") ||

@@ -8,7 +8,9 @@ const DAY = 86_400_000;
 
 /** ε of the charges that count. */
 export function spent(record: DeviceRecord, counts: (charge: Charge) => boolean): Fraction {
-  return record.charges.filter(counts).reduce((sum, { epsilon }) => sum.plus(Fraction.written(epsilon)), new Fraction(0));
+  return record.charges
+    .filter(counts)
+    .reduce((sum, { epsilon }) => sum.plus(Fraction.written(epsilon)), new Fraction(0));
 }
 
 /** `Refused` where the record was put back from a copy in the last `days`: all that may be spent in them counts as spent. */

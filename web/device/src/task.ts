@@ -1,14 +1,20 @@
-import { ascii, type Bytes, sha256 } from "./bytes.js";
+import { ascii, type Bytes, equal, sha256 } from "./bytes.js";
 import { CellCounts } from "./cell_counts.js";
 import { CodecError, Refused, UnknownKind } from "./errors.js";
-import { floorOf, Fraction } from "./fraction.js";
+import { Fraction, floorOf } from "./fraction.js";
 import { degreeAndThreshold, MOST_IN_A_SESSION, together } from "./graph_degree.js";
 import { isObject, type Json, parseCanonicalJson, TASK } from "./json_text.js";
 import { modulusBits } from "./noise_modulus.js";
 import { type AskedRecipe, asksRecipe, checkSum, readAskedRecipe, readPrice } from "./recipes/recipe_task.js";
-import { encodeParameters, LARGEST_SCALE, MALICIOUS, type Mode, SEMI_HONEST, type SessionParameters } from "./session_parameters.js";
+import {
+  encodeParameters,
+  LARGEST_SCALE,
+  MALICIOUS,
+  type Mode,
+  SEMI_HONEST,
+  type SessionParameters,
+} from "./session_parameters.js";
 import { fieldsOf, fieldsOfType, fraction, textOf, typed, whole } from "./typed_json.js";
-import { equal } from "./bytes.js";
 
 const MOST_SHARDS = 1 << 17;
 /** Of a round's number; of the people of a cohort and of a shard. */
@@ -62,19 +68,46 @@ export async function taskOf(json: Json | undefined, digest: Bytes): Promise<Tas
   const share = fraction(question["share"], "the share");
   const [campaign, purpose] = [textOf(task["campaign"], "the campaign's name"), textOf(task["purpose"], "the purpose")];
   if (!campaign) throw new CodecError("a task names its campaign");
-  if (share.numerator <= 0n || share.compare(new Fraction(1)) > 0) throw new CodecError("a share is above 0, and at most 1");
-  const about = { campaign, purpose, round: whole(task["round"], "the round", 1, LARGEST), cohort: cohort(task["cohort"]), digest };
+  if (share.numerator <= 0n || share.compare(new Fraction(1)) > 0)
+    throw new CodecError("a share is above 0, and at most 1");
+  const about = {
+    campaign,
+    purpose,
+    round: whole(task["round"], "the round", 1, LARGEST),
+    cohort: cohort(task["cohort"]),
+    digest,
+  };
   if (asksRecipe(question["encoder"])) {
     const [price, budget] = [readPrice(task["price"], "the price"), readPrice(task["budget"], "the budget")];
     const asked = await readAskedRecipe(question["encoder"], task["randomiser"], purpose, share, price, budget);
     const { size } = asked.recipe;
-    return { ...about, counts: null, asked, size, sensitivity: 1, price: price[0], budget: budget[0], budgetDelta: budget[1] };
+    return {
+      ...about,
+      counts: null,
+      asked,
+      size,
+      sensitivity: 1,
+      price: price[0],
+      budget: budget[0],
+      budgetDelta: budget[1],
+    };
   }
-  if (randomised) throw new UnknownKind("randomiser", "this device adds noise in shares: of counts it randomises no reports");
+  if (randomised)
+    throw new UnknownKind("randomiser", "this device adds noise in shares: of counts it randomises no reports");
   const [price, budget] = [epsilon(task["price"], "the price"), epsilon(task["budget"], "the budget")];
-  if (price.compare(budget.times(share)) !== 0) throw new CodecError(`this task costs ${price}, which is not its share of ${budget}`);
+  if (price.compare(budget.times(share)) !== 0)
+    throw new CodecError(`this task costs ${price}, which is not its share of ${budget}`);
   const counts = CellCounts.read(question["encoder"]);
-  return { ...about, counts, asked: null, size: counts.size, sensitivity: counts.sensitivity, price, budget, budgetDelta: new Fraction(0) };
+  return {
+    ...about,
+    counts,
+    asked: null,
+    size: counts.size,
+    sensitivity: counts.sensitivity,
+    price,
+    budget,
+    budgetDelta: new Fraction(0),
+  };
 }
 
 function epsilon(json: Json | undefined, where: string): Fraction {
@@ -85,14 +118,18 @@ function epsilon(json: Json | undefined, where: string): Fraction {
 
 function cohort(json: Json | undefined): Cohort {
   const found = fieldsOfType(json, "Cohort", "the cohort", "corrupt", "dropout", "mode", "people", "sampling", "shard");
-  const [[modes, mode], [samplings, sampling]] = [typed(found["mode"], "the mode"), typed(found["sampling"], "the sampling")];
+  const [[modes, mode], [samplings, sampling]] = [
+    typed(found["mode"], "the mode"),
+    typed(found["sampling"], "the sampling"),
+  ];
   if (modes !== "Mode" || (mode !== 1n && mode !== 2n)) throw new CodecError("the mode is 1 or 2");
   if (samplings !== "Sampling" || typeof sampling !== "string" || !SAMPLINGS.includes(sampling)) {
     throw new CodecError("the sampling is one of two texts");
   }
   const part = (name: string): Fraction => {
     const value = fraction(found[name], name);
-    if (value.numerator < 0n || value.compare(new Fraction(1)) >= 0) throw new CodecError(`${name} is from 0 to below 1`);
+    if (value.numerator < 0n || value.compare(new Fraction(1)) >= 0)
+      throw new CodecError(`${name} is from 0 to below 1`);
     return value;
   };
   const read: Cohort = {
@@ -105,7 +142,8 @@ function cohort(json: Json | undefined): Cohort {
   };
   const shards = Math.ceil(read.people / read.shard);
   if (shards > MOST_SHARDS) throw new CodecError(`a round has at most ${MOST_SHARDS} shards`);
-  if (Math.ceil(read.people / shards) > MOST_IN_A_SESSION) throw new CodecError(`a shard has at most ${MOST_IN_A_SESSION} people`);
+  if (Math.ceil(read.people / shards) > MOST_IN_A_SESSION)
+    throw new CodecError(`a shard has at most ${MOST_IN_A_SESSION} people`);
   try {
     partiesOf(read, Math.floor(read.people / shards));
   } catch (error) {
@@ -127,9 +165,14 @@ function partiesOf({ corrupt, dropout, mode }: Cohort, clients: number): number 
 export const survivorsOf = ({ dropout }: Cohort, clients: number): number => clients - floorOf(clients, dropout);
 
 /** The one set of terms that a task allows among so many clients, but for what is the server's to choose. */
-export function termsOf(task: Task, clients: number, chosen: Pick<SessionParameters, "nonce" | "roster" | "graph">): SessionParameters {
+export function termsOf(
+  task: Task,
+  clients: number,
+  chosen: Pick<SessionParameters, "nonce" | "roster" | "graph">,
+): SessionParameters {
   const { cohort } = task;
-  if (clients > cohort.shard) throw new Refused(`a shard of ${clients} people was formed, but the task says at most ${cohort.shard}`);
+  if (clients > cohort.shard)
+    throw new Refused(`a shard of ${clients} people was formed, but the task says at most ${cohort.shard}`);
   if (clients > MOST_IN_A_SESSION) throw new Refused(`a shard has at most ${MOST_IN_A_SESSION} people, not ${clients}`);
   try {
     return promised(task, clients, chosen);
@@ -139,7 +182,11 @@ export function termsOf(task: Task, clients: number, chosen: Pick<SessionParamet
   }
 }
 
-function promised(task: Task, clients: number, chosen: Pick<SessionParameters, "nonce" | "roster" | "graph">): SessionParameters {
+function promised(
+  task: Task,
+  clients: number,
+  chosen: Pick<SessionParameters, "nonce" | "roster" | "graph">,
+): SessionParameters {
   const { cohort, size, sensitivity } = task;
   const parties = partiesOf(cohort, clients);
   const [degree, threshold] = degreeAndThreshold(clients, cohort.corrupt, cohort.dropout, cohort.mode);
@@ -150,8 +197,19 @@ function promised(task: Task, clients: number, chosen: Pick<SessionParameters, "
   const bits = task.asked ? clients.toString(2).length + 1 : modulusBits(scale, parties, clients, sensitivity, size);
   if (bits > 32 || size < 1) throw new Refused(`no session has sums of ${size} numbers of ${bits} bits each`);
   return {
-    mode: cohort.mode, task: task.digest, clients, degree, threshold, survivors, size, bits, scale, parties,
-    nonce: chosen.nonce, roster: chosen.roster, graph: chosen.graph,
+    mode: cohort.mode,
+    task: task.digest,
+    clients,
+    degree,
+    threshold,
+    survivors,
+    size,
+    bits,
+    scale,
+    parties,
+    nonce: chosen.nonce,
+    roster: chosen.roster,
+    graph: chosen.graph,
   };
 }
 

@@ -61,11 +61,16 @@ function spans(edges: readonly number[], { zone }: Clocks): TimeSlots {
     const slot = known(moment) ? following(edges, moment) - 1 : -1;
     return slot < many ? slot : -1;
   };
-  return { many, words: `${many} stretches of time in ${zone}, the first from ${new Date(1_000 * edges[0]!).toISOString()}`, at };
+  return {
+    many,
+    words: `${many} stretches of time in ${zone}, the first from ${new Date(1_000 * edges[0]!).toISOString()}`,
+    at,
+  };
 }
 
 /** Whether clocks can show a moment. */
-export const known = (moment: number | null | undefined): moment is number => typeof moment === "number" && moment >= EARLIEST && moment <= LATEST;
+export const known = (moment: number | null | undefined): moment is number =>
+  typeof moment === "number" && moment >= EARLIEST && moment <= LATEST;
 
 const modulo = (number: number, by: number): number => ((number % by) + by) % by;
 
@@ -81,9 +86,11 @@ function following(edges: readonly number[], moment: number): number {
 }
 
 function rising(json: Json | undefined, fewest: number, most: number, least: number, greatest: number): number[] {
-  if (!Array.isArray(json) || json.length < fewest || json.length > most) throw new CodecError(`slots have ${fewest} to ${most} edges`);
+  if (!Array.isArray(json) || json.length < fewest || json.length > most)
+    throw new CodecError(`slots have ${fewest} to ${most} edges`);
   const edges = json.map((edge) => whole(edge, "an edge of slots", least, greatest));
-  if (edges.some((edge, at) => at > 0 && edges[at - 1]! >= edge)) throw new CodecError("the edges of slots are in ascending order, each once");
+  if (edges.some((edge, at) => at > 0 && edges[at - 1]! >= edge))
+    throw new CodecError("the edges of slots are in ascending order, each once");
   return edges;
 }
 
@@ -99,17 +106,37 @@ function clocksOf(json: Json | undefined): Clocks {
   if (zone.length > 64 || !ZONE.test(zone)) throw new CodecError("a time zone is a name such as Europe/Berlin");
   let format: Intl.DateTimeFormat;
   try {
-    const numbers = { year: "numeric", month: "numeric", day: "numeric", hour: "numeric", minute: "numeric", second: "numeric" } as const;
-    format = new Intl.DateTimeFormat("en-US", { timeZone: zone, calendar: "gregory", numberingSystem: "latn", hourCycle: "h23", ...numbers });
+    const numbers = {
+      year: "numeric",
+      month: "numeric",
+      day: "numeric",
+      hour: "numeric",
+      minute: "numeric",
+      second: "numeric",
+    } as const;
+    format = new Intl.DateTimeFormat("en-US", {
+      timeZone: zone,
+      calendar: "gregory",
+      numberingSystem: "latn",
+      hourCycle: "h23",
+      ...numbers,
+    });
   } catch {
     throw new UnknownKind("zone", "this device does not know the clocks of the time zone that it is asked about");
   }
   const known = format.resolvedOptions().timeZone;
-  if (known !== zone && known.toLowerCase() === zone.toLowerCase()) throw new CodecError("a time zone is a name such as Europe/Berlin, in this spelling");
+  if (known !== zone && known.toLowerCase() === zone.toLowerCase())
+    throw new CodecError("a time zone is a name such as Europe/Berlin, in this spelling");
   const ahead = (moment: number): number => {
     const second = Math.floor(Math.min(Math.max(moment, FIRST), LAST));
-    const part = Object.fromEntries(format.formatToParts(1_000 * second).map(({ type, value }) => [type, Number(value)]));
-    return Date.UTC(part["year"]!, part["month"]! - 1, part["day"]!, part["hour"]!, part["minute"]!, part["second"]!) / 1_000 - second;
+    const part = Object.fromEntries(
+      format.formatToParts(1_000 * second).map(({ type, value }) => [type, Number(value)]),
+    );
+    return (
+      Date.UTC(part["year"]!, part["month"]! - 1, part["day"]!, part["hour"]!, part["minute"]!, part["second"]!) /
+        1_000 -
+      second
+    );
   };
   const whole = new Map<number, number | null>(); // by day: how far ahead clocks are all day, or null where they are changed
   const local = (moment: number): number => {

@@ -3,7 +3,10 @@ import { CodecError } from "./errors.js";
 
 /** Who of n clients: client 0 is the highest bit of the first byte. */
 export class Bitmap {
-  constructor(readonly size: number, readonly bits: Bytes) {}
+  constructor(
+    readonly size: number,
+    readonly bits: Bytes,
+  ) {}
 
   has(i: number): boolean {
     return i >= 0 && i < this.size && ((this.bits[i >> 3]! >> (7 - (i & 7))) & 1) === 1;
@@ -49,7 +52,7 @@ export class TlsReader {
   bitmap(): Bitmap {
     const size = this.number(4);
     const found = new Bitmap(size, this.fixed(Math.ceil(size / 8)));
-    if (size % 8 && found.bits[found.bits.length - 1]! & (0xff >> size % 8)) {
+    if (size % 8 && found.bits[found.bits.length - 1]! & (0xff >> (size % 8))) {
       throw new CodecError("a bitmap has a bit for a client that there is not");
     }
     return found;

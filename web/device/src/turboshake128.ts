@@ -1,11 +1,32 @@
-import { type Bytes } from "./bytes.js";
+import type { Bytes } from "./bytes.js";
 
 const RATE = 168;
 /** The last twelve round constants of Keccak-p[1600], the low half of each before the high one. */
 const CONSTANTS = Uint32Array.of(
-  0x8000808b, 0x00000000, 0x0000008b, 0x80000000, 0x00008089, 0x80000000, 0x00008003, 0x80000000,
-  0x00008002, 0x80000000, 0x00000080, 0x80000000, 0x0000800a, 0x00000000, 0x8000000a, 0x80000000,
-  0x80008081, 0x80000000, 0x00008080, 0x80000000, 0x80000001, 0x00000000, 0x80008008, 0x80000000,
+  0x8000808b,
+  0x00000000,
+  0x0000008b,
+  0x80000000,
+  0x00008089,
+  0x80000000,
+  0x00008003,
+  0x80000000,
+  0x00008002,
+  0x80000000,
+  0x00000080,
+  0x80000000,
+  0x0000800a,
+  0x00000000,
+  0x8000000a,
+  0x80000000,
+  0x80008081,
+  0x80000000,
+  0x00008080,
+  0x80000000,
+  0x80000001,
+  0x00000000,
+  0x80008008,
+  0x80000000,
 );
 /** ρ and π along the one cycle of lanes that begins with lane 1: by how much each is turned, and where it goes. */
 const TURNS = [1, 3, 6, 10, 15, 21, 28, 36, 45, 55, 2, 14, 27, 41, 56, 8, 25, 43, 62, 18, 39, 61, 20, 44];
@@ -54,7 +75,8 @@ export class TurboShake128 {
   private at = 0;
 
   constructor(message: Bytes, domain: number) {
-    if (new Uint8Array(Uint32Array.of(1).buffer)[0] !== 1) throw new Error("this machine's numbers have their big end first");
+    if (new Uint8Array(Uint32Array.of(1).buffer)[0] !== 1)
+      throw new Error("this machine's numbers have their big end first");
     this.block = new Uint8Array(this.lanes.buffer);
     const whole = message.length - (message.length % RATE);
     for (let start = 0; start < whole; start += RATE) {

@@ -58,11 +58,18 @@ export function fraction(json: Json | undefined, where: string): Fraction {
 /** The numbers of a `uint64` array. */
 export function wholes(json: Json | undefined, where: string): bigint[] {
   const [type, value] = typed(json, where);
-  if (type !== "array" || !Array.isArray(value) || value.length !== 2 || value[0] !== "uint64" || !Array.isArray(value[1])) {
+  if (
+    type !== "array" ||
+    !Array.isArray(value) ||
+    value.length !== 2 ||
+    value[0] !== "uint64" ||
+    !Array.isArray(value[1])
+  ) {
     throw new CodecError(`${where} is an array of uint64`);
   }
   return value[1].map((number) => {
-    if (typeof number !== "bigint" || number < 0n || number >= 1n << 64n) throw new CodecError(`${where} is an array of uint64`);
+    if (typeof number !== "bigint" || number < 0n || number >= 1n << 64n)
+      throw new CodecError(`${where} is an array of uint64`);
     return number;
   });
 }

@@ -1,4 +1,4 @@
-import { bigEndian, type Bytes, type RandomBytes } from "./bytes.js";
+import { type Bytes, bigEndian, type RandomBytes } from "./bytes.js";
 import { CodecError, Refused } from "./errors.js";
 import { privateKey } from "./okp_key.js";
 
@@ -11,7 +11,10 @@ export interface KeyPair {
   readonly key: CryptoKey;
 }
 
-export const keyPair = async (secret: Bytes): Promise<KeyPair> => ({ private: secret, ...(await privateKey("X25519", secret)) });
+export const keyPair = async (secret: Bytes): Promise<KeyPair> => ({
+  private: secret,
+  ...(await privateKey("X25519", secret)),
+});
 
 export const drawKeyPair = (random: RandomBytes): Promise<KeyPair> => keyPair(random(32));
 

@@ -10,7 +10,8 @@ import { join } from "node:path";
 import { launched, opened } from "./chromium.mjs";
 
 const [, , kind, file, pictures, box] = process.argv;
-const timed = kind === "slots" || kind === "values", asked = kind === "slots" || kind === "marks";
+const timed = kind === "slots" || kind === "values",
+  asked = kind === "slots" || kind === "marks";
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const found = { requests: [], errors: [], checked: 0, violations: [], facts: {}, layers: [] };
 const browser = await launched();
@@ -23,7 +24,10 @@ async function visit(name, options, use) {
     await page.screenshot({ path: join(pictures, `${kind}-${name}-${view}.png`) });
     const { violations, passes } = await page.evaluate(() => globalThis.axe.run(document));
     if (passes.length) found.checked += 1;
-    for (const one of violations) found.violations.push(`${name} ${view}: ${one.id} ${one.nodes.map((node) => node.html.slice(0, 120)).join(" | ")}`);
+    for (const one of violations)
+      found.violations.push(
+        `${name} ${view}: ${one.id} ${one.nodes.map((node) => node.html.slice(0, 120)).join(" | ")}`,
+      );
   });
   found.requests.push(...requests);
   found.errors.push(...errors.map((error) => `${name}: ${error}`));
@@ -55,7 +59,8 @@ async function until(page, wanted) {
 
 await visit("english", { hash: "#language=en" }, async (page, check) => {
   const select = await page.$(".shown > .choice:first-child select");
-  const layers = select ? await page.$$eval(".shown > .choice:first-child option", (all) => all.map((each) => each.value))
+  const layers = select
+    ? await page.$$eval(".shown > .choice:first-child option", (all) => all.map((each) => each.value))
     : await page.$$eval("input[name=layer]", (all) => all.map((each) => each.value));
   found.layers = layers;
   await page.hover("canvas.map", { position: { x: 400, y: 330 } });
@@ -88,7 +93,11 @@ if (timed) {
       await until(page, ".time .slots");
       await page.keyboard.press("ArrowLeft");
       const slot = await name(page);
-      await page.waitForFunction((begin) => document.querySelector(".answer").textContent.startsWith(begin), slot, LONG);
+      await page.waitForFunction(
+        (begin) => document.querySelector(".answer").textContent.startsWith(begin),
+        slot,
+        LONG,
+      );
       found.facts.again = await answered(page);
       await page.click(".time .all");
       found.facts.together = await page.getAttribute(".time .all", "aria-pressed");
@@ -124,7 +133,11 @@ await visit("linked", { hash: found.facts.link ?? "#language=en" }, async (page)
   found.facts.linked = await page.evaluate(() => location.hash);
 });
 
-for (const [language, look] of [["de", "dark"], ["fr", "light"], ["es", "dark"]]) {
+for (const [language, look] of [
+  ["de", "dark"],
+  ["fr", "light"],
+  ["es", "dark"],
+]) {
   await visit(language, { hash: `#language=${language}`, colorScheme: look }, async (page, check) => {
     await page.hover("canvas.map", { position: { x: 400, y: 330 } });
     found.facts[language] = await facts(page);
@@ -143,7 +156,10 @@ await visit("paper", { hash: "#language=en", viewport: { width: 794, height: 112
   await page.emulateMedia({ media: "print" });
   await page.waitForTimeout(400);
   await page.screenshot({ path: join(pictures, `${kind}-paper.png`), fullPage: true });
-  found.facts.pressed = await page.$$eval("button, select, input", (all) => all.filter((each) => each.checkVisibility()).length);
+  found.facts.pressed = await page.$$eval(
+    "button, select, input",
+    (all) => all.filter((each) => each.checkVisibility()).length,
+  );
   found.facts.paper = await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth);
   found.facts.pdf = (await page.pdf({ format: "A4", printBackground: true })).length;
 });

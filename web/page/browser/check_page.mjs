@@ -18,7 +18,10 @@ async function visit(name, options, use) {
     if (pictures) await page.screenshot({ path: join(pictures, `${name}-${view}.png`) });
     const { violations, passes } = await page.evaluate(() => globalThis.axe.run(document));
     if (passes.length) found.checked += 1;
-    for (const one of violations) found.violations.push(`${name} ${view}: ${one.id} ${one.nodes.map((node) => node.html.slice(0, 120)).join(" | ")}`);
+    for (const one of violations)
+      found.violations.push(
+        `${name} ${view}: ${one.id} ${one.nodes.map((node) => node.html.slice(0, 120)).join(" | ")}`,
+      );
   });
   found.requests.push(...requests);
   found.errors.push(...errors.map((error) => `${name}: ${error}`));
@@ -27,12 +30,23 @@ async function visit(name, options, use) {
 
 async function words(page) {
   const language = await page.getAttribute("html", "lang");
-  found.words[language] = await page.$$eval("legend, section > h2, .settings button, .privacy, .check", (all) => all.map((each) => each.textContent));
+  found.words[language] = await page.$$eval("legend, section > h2, .settings button, .privacy, .check", (all) =>
+    all.map((each) => each.textContent),
+  );
 }
 
 await visit("english", { hash: "#language=en" }, async (page, check) => {
   await words(page);
-  for (const [x, y] of [[400, 350], [300, 300], [500, 400], [450, 250], [350, 500], [550, 200], [250, 450], [420, 420]]) {
+  for (const [x, y] of [
+    [400, 350],
+    [300, 300],
+    [500, 400],
+    [450, 250],
+    [350, 500],
+    [550, 200],
+    [250, 450],
+    [420, 420],
+  ]) {
     await page.hover("canvas.map", { position: { x, y } });
     found.facts.hover = await page.textContent(".facts");
     if (await page.$(".facts .best")) break;
@@ -70,7 +84,9 @@ await visit("keyboard", {}, async (page, check) => {
   await page.keyboard.press("Enter"); // the densest cell is in the middle now
   await until("canvas.map");
   for (const key of ["+", "ArrowRight", "ArrowLeft", "-"]) await page.keyboard.press(key);
-  await page.waitForFunction(() => document.querySelector(".stage [aria-live]").textContent !== "", undefined, { timeout: 300_000 });
+  await page.waitForFunction(() => document.querySelector(".stage [aria-live]").textContent !== "", undefined, {
+    timeout: 300_000,
+  });
   found.facts.aloud = await page.textContent(".stage [aria-live]");
   await check("map");
   await until("input[name=layer]");
@@ -84,7 +100,11 @@ await visit("keyboard", {}, async (page, check) => {
 // Questions: a box that is typed, one that is drawn, a polygon; and one that has no answer.
 await visit("asking", { hash: "#language=en" }, async (page, check) => {
   const answer = async () => {
-    await page.waitForFunction(() => /interval|outside|cross/.test(document.querySelector(".answer").textContent), undefined, { timeout: 300_000 });
+    await page.waitForFunction(
+      () => /interval|outside|cross/.test(document.querySelector(".answer").textContent),
+      undefined,
+      { timeout: 300_000 },
+    );
     const text = await page.textContent(".answer");
     await page.evaluate(() => document.querySelector(".answer").replaceChildren());
     return text;
@@ -109,7 +129,13 @@ await visit("asking", { hash: "#language=en" }, async (page, check) => {
   await page.mouse.up();
   found.facts.drawn = await answer();
   await page.click(".ask .row button:nth-of-type(2)");
-  for (const [left, top] of [[300, 200], [500, 220], [450, 480], [301, 201]]) await page.mouse.click(x + left, y + top);
+  for (const [left, top] of [
+    [300, 200],
+    [500, 220],
+    [450, 480],
+    [301, 201],
+  ])
+    await page.mouse.click(x + left, y + top);
   found.facts.polygon = await answer();
   await check("polygon");
 });

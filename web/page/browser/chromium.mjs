@@ -6,7 +6,11 @@ import { chromium } from "playwright-core";
 
 export async function launched() {
   const flags = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"];
-  return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: flags, timeout: 300_000 });
+  return chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    args: flags,
+    timeout: 300_000,
+  });
 }
 
 /** The page of a file once it stands, `before` which something may be done; what it asked for, and what went wrong in it. */
@@ -14,7 +18,9 @@ export async function opened(browser, file, { hash = "", before = async () => un
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, locale: "en-GB", ...options });
   context.setDefaultTimeout(300_000);
   const page = await context.newPage();
-  const own = pathToFileURL(file).href, requests = [], errors = [];
+  const own = pathToFileURL(file).href,
+    requests = [],
+    errors = [];
   await page.route("**/*", (route) => {
     const address = route.request().url();
     if (address === own || address.startsWith("data:")) return route.continue();

@@ -18,14 +18,24 @@ await check(page, "studies-none");
 await tabTo(page, page.getByRole("link", { name: "Begin a study" }));
 await page.keyboard.press("Enter");
 await page.getByRole("heading", { name: "Begin a study" }).waitFor();
-for (const [label, text] of [["Name of the study", "spring"], ["Analysis", "keyboard"], ["ε", "20"], ["δ", "1e-5"],
-  ["Most rounds", "4"], ["People asked in a round", "12"]]) {
+for (const [label, text] of [
+  ["Name of the study", "spring"],
+  ["Analysis", "keyboard"],
+  ["ε", "20"],
+  ["δ", "1e-5"],
+  ["Most rounds", "4"],
+  ["People asked in a round", "12"],
+]) {
   await write(page, label, text);
 }
 await tabTo(page, page.locator("summary").first());
 await page.keyboard.press("Enter");
-for (const [label, text] of [["Part that may drop out", "0.25"], ["Part that may work with the server", "0"],
-  ["For each stage", "600"], ["A round waits for people", "600"]]) {
+for (const [label, text] of [
+  ["Part that may drop out", "0.25"],
+  ["Part that may work with the server", "0"],
+  ["For each stage", "600"],
+  ["A round waits for people", "600"],
+]) {
   await write(page, label, text);
 }
 await press(page, "See what it costs");
@@ -68,8 +78,13 @@ await page.getByText("stopped", { exact: true }).first().waitFor();
 await page.goto(`${here}/#/studies`);
 await page.getByRole("link", { name: "spring" }).waitFor();
 await check(page, "studies");
-found.facts.other = await otherLanguages(page, [
-  ["studies", `${here}/#/studies`, "main li a"], ["study-order", `${here}/#/studies/new/order`, "form.card"],
-  ["study", `${here}/#/studies/spring`, "#answer", () => page.locator("td button").first().click()],
-], check);
+found.facts.other = await otherLanguages(
+  page,
+  [
+    ["studies", `${here}/#/studies`, "main li a"],
+    ["study-order", `${here}/#/studies/new/order`, "form.card"],
+    ["study", `${here}/#/studies/spring`, "#answer", () => page.locator("td button").first().click()],
+  ],
+  check,
+);
 await over();

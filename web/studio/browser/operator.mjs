@@ -21,7 +21,12 @@ await page.keyboard.press("Enter");
 await page.getByRole("heading", { name: "Order a campaign" }).waitFor();
 await write(page, "Name of the campaign", "commuters");
 await write(page, "Purpose", "where people <i>live</i>");
-for (const [side, value] of [["West", "13.2"], ["South", "52.4"], ["East", "13.6"], ["North", "52.6"]]) {
+for (const [side, value] of [
+  ["West", "13.2"],
+  ["South", "52.4"],
+  ["East", "13.6"],
+  ["North", "52.6"],
+]) {
   await write(page, side, value);
 }
 await write(page, "ε", "10");
@@ -43,7 +48,10 @@ found.facts.python = await page.locator(".cost pre").nth(1).textContent();
 await check(page, "campaign-cost");
 await press(page, /^Begin commuters: ε = 10, for good/);
 await page.getByRole("heading", { name: "commuters", level: 1 }).waitFor();
-await page.getByRole("heading", { name: /why devices declined/ }).first().waitFor();
+await page
+  .getByRole("heading", { name: /why devices declined/ })
+  .first()
+  .waitFor();
 found.facts.reasons = await page.locator("section.card h2 + ul").first().innerText();
 await page.locator(".view img").waitFor();
 await page.getByRole("status").getByText("done").waitFor();
@@ -67,17 +75,30 @@ await page.emulateMedia({ colorScheme: "dark" });
 await check(page, "campaigns-dark");
 await page.emulateMedia({ colorScheme: "light" });
 const campaign = async () => {
-  const filled = { name: "third", purpose: "qui", west: "13.2", south: "52.4", east: "13.6", north: "52.6", people: "12" };
+  const filled = {
+    name: "third",
+    purpose: "qui",
+    west: "13.2",
+    south: "52.4",
+    east: "13.6",
+    north: "52.6",
+    people: "12",
+  };
   for (const [name, value] of Object.entries(filled)) await page.locator(`main [name=${name}]`).fill(value);
   for (const each of await page.locator("main form details summary").all()) await each.click();
   await page.locator("[name=slots]").fill("hour-of-day");
   await page.locator("main form button.main").click();
 };
-found.facts.other = await otherLanguages(page, [
-  ["campaigns", `${here}/#/campaigns`, "table"], ["campaign", `${here}/#/campaigns/commuters`, ".view img"],
-  ["campaign-stopped", `${here}/#/campaigns/second`, "dl"],
-  ["campaign-slots", `${here}/#/campaigns/new/order`, ".cost", campaign],
-], check);
+found.facts.other = await otherLanguages(
+  page,
+  [
+    ["campaigns", `${here}/#/campaigns`, "table"],
+    ["campaign", `${here}/#/campaigns/commuters`, ".view img"],
+    ["campaign-stopped", `${here}/#/campaigns/second`, "dl"],
+    ["campaign-slots", `${here}/#/campaigns/new/order`, ".cost", campaign],
+  ],
+  check,
+);
 await page.goto(`${here}/#/campaigns`);
 await page.goto(`${here}/#/campaigns/new/order`);
 await campaign();

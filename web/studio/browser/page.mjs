@@ -66,13 +66,15 @@ export async function tabTo(page, locator) {
 /** What a reader of another language would meet in English outside of what is marked as such. */
 export async function inEnglish(page, view) {
   const met = await page.evaluate(() => {
-    const english = /\b(the|of|is|and|are|with|which|people|this|from|been|what|there|that|not|for|it|cells|rows|query|reading|waiting|here|done|running|answers|choose|show|write|each)\b/i;
+    const english =
+      /\b(the|of|is|and|are|with|which|people|this|from|been|what|there|that|not|for|it|cells|rows|query|reading|waiting|here|done|running|answers|choose|show|write|each)\b/i;
     const skipped = "[lang=en], [translate=no], code, pre, script, style";
     const texts = [];
     for (const element of document.body.querySelectorAll("*")) {
       if (element.closest(skipped) || !element.checkVisibility()) continue;
       for (const child of element.childNodes) if (child.nodeType === Node.TEXT_NODE) texts.push(child.data);
-      for (const name of ["aria-label", "title", "placeholder", "alt", "aria-valuetext"]) texts.push(element.getAttribute(name) ?? "");
+      for (const name of ["aria-label", "title", "placeholder", "alt", "aria-valuetext"])
+        texts.push(element.getAttribute(name) ?? "");
     }
     return [document.title, ...texts].filter((text) => english.test(text.replace(/\S*\/\S*|\w+(-\w+)+/g, ""))); // paths and names to type are no words
   });
@@ -89,7 +91,9 @@ export async function speak(page, code) {
  * waited for, and perhaps what is done before.
  */
 export async function otherLanguages(page, views, check) {
-  const words = {}, english = [], wide = [];
+  const words = {},
+    english = [],
+    wide = [];
   for (const code of ["de", "fr", "es", "en"]) {
     await page.goto(views[0][1]);
     await speak(page, code);
@@ -98,7 +102,7 @@ export async function otherLanguages(page, views, check) {
       await page.goto(address);
       if (act) await act();
       await page.locator(ready).first().waitFor();
-      english.push(...await inEnglish(page, `${code} ${name}`));
+      english.push(...(await inEnglish(page, `${code} ${name}`)));
       if (code !== "de") continue;
       await check(page, `${name}-german`);
       if (await narrow(page, check.pictures && `${check.pictures}/${name}-narrow.png`)) wide.push(name);

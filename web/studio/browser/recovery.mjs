@@ -13,13 +13,21 @@ await page.getByRole("heading", { name: "New release" }).waitFor();
 if (part === "killed") {
   await press(page, /city\.parquet/);
   await page.getByText("Chosen: city.parquet").waitFor();
-  for (const [side, value] of [["West", "2.1"], ["South", "54.65"], ["East", "2.5"], ["North", "54.881"]]) {
+  for (const [side, value] of [
+    ["West", "2.1"],
+    ["South", "54.65"],
+    ["East", "2.5"],
+    ["North", "54.881"],
+  ]) {
     await write(page, side, value);
   }
   await write(page, "ε", "0.5");
   await press(page, "See what it costs");
   await press(page, /^Release it/);
-  await page.locator(".review").getByText(/The studio does not answer/).waitFor();
+  await page
+    .locator(".review")
+    .getByText(/The studio does not answer/)
+    .waitFor();
   found.facts.lost = await page.locator(".review").innerText();
   found.errors = []; // of requests that nobody answered
 } else {
@@ -32,7 +40,7 @@ if (part === "killed") {
   for (const code of ["de", "fr", "es", "en"]) {
     await speak(page, code);
     await page.locator("section.card li button").first().waitFor();
-    if (code !== "en") found.facts.english.push(...await inEnglish(page, `${code} recoverable`));
+    if (code !== "en") found.facts.english.push(...(await inEnglish(page, `${code} recoverable`)));
   }
   await press(page, /^Recover charge/);
   await page.getByRole("heading", { name: /^city-map\.parquet is there/ }).waitFor();
@@ -47,19 +55,27 @@ if (part === "killed") {
   await page.goto(`${here}/#/release/nobody`);
   await press(page, /city\.parquet/);
   await page.getByText("Chosen: city.parquet").waitFor();
-  for (const [label, value] of [["West", "12.1"], ["South", "54.65"], ["East", "12.5"], ["North", "54.881"], ["ε", "0.3"],
-    ["File for the map", "nobody.parquet"]]) await write(page, label, value);
+  for (const [label, value] of [
+    ["West", "12.1"],
+    ["South", "54.65"],
+    ["East", "12.5"],
+    ["North", "54.881"],
+    ["ε", "0.3"],
+    ["File for the map", "nobody.parquet"],
+  ])
+    await write(page, label, value);
   await press(page, "See what it costs");
   await press(page, /^Release it/);
   await page.getByRole("heading", { name: "It ended after its look." }).waitFor();
   found.facts.look = await page.getByRole("alert").innerText();
   await check(page, "ended after its look");
-  for (const code of ["de", "fr", "es", "en"]) { // the ledger offers to go on, in each
+  for (const code of ["de", "fr", "es", "en"]) {
+    // the ledger offers to go on, in each
     await page.goto(`${here}/#/ledger`);
     await page.locator("section.card li .confirmed button").first().waitFor(); // it is drawn before it is drawn anew
     await speak(page, code);
     await page.locator("section.card li .confirmed button").first().waitFor();
-    if (code !== "en") found.facts.english.push(...await inEnglish(page, `${code} after a look`));
+    if (code !== "en") found.facts.english.push(...(await inEnglish(page, `${code} after a look`)));
   }
   await press(page, "Go on for ε = 0.27");
   await press(page, "Yes: Go on for ε = 0.27");

@@ -48,7 +48,18 @@ found.facts.hovered = await page.locator(".said").first().textContent();
 await check(page, "comparison");
 await page.emulateMedia({ colorScheme: "dark" });
 await check(page, "comparison-dark");
-found.facts.other = await otherLanguages(page, [["comparison", `${here}/#/comparison`, "svg.chart", async () => {
-  await page.locator("main form button.quiet").last().click();
-}]], check);
+found.facts.other = await otherLanguages(
+  page,
+  [
+    [
+      "comparison",
+      `${here}/#/comparison`,
+      "svg.chart",
+      async () => {
+        await page.locator("main form button.quiet").last().click();
+      },
+    ],
+  ],
+  check,
+);
 await over();

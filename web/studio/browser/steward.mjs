@@ -12,7 +12,12 @@ const [link, pictures] = process.argv.slice(2);
 async function fill(page, epsilon) {
   await press(page, /city\.parquet/);
   await page.getByText("Chosen: city.parquet").waitFor();
-  for (const [side, value] of [["West", "2.1"], ["South", "54.65"], ["East", "2.5"], ["North", "54.881"]]) {
+  for (const [side, value] of [
+    ["West", "2.1"],
+    ["South", "54.65"],
+    ["East", "2.5"],
+    ["North", "54.881"],
+  ]) {
     await write(page, side, value);
   }
   await write(page, "ε", epsilon);
@@ -81,7 +86,13 @@ await page.locator(".view iframe").waitFor();
 const framed = await (await page.locator(".view iframe").elementHandle()).contentFrame();
 await framed.locator("body *").first().waitFor();
 found.facts.framed = await framed.evaluate(() => {
-  const tried = (what) => { try { return String(what()); } catch (error) { return error.name; } };
+  const tried = (what) => {
+    try {
+      return String(what());
+    } catch (error) {
+      return error.name;
+    }
+  };
   return { origin: self.origin, cookie: tried(() => document.cookie), parent: tried(() => parent.document.title) };
 });
 await check(page, "page");
@@ -106,23 +117,48 @@ const order = (fields) => async () => {
   await page.locator("main form button.main").click();
 };
 const box = { west: "2.1", south: "54.65", east: "2.5", north: "54.881" };
-found.facts.other = await otherLanguages(page, [
-  ["release", `${here}/#/release/1`, ".plan details", () => order({ ...box, epsilon: "0.3" })()],
-  ["refused", `${here}/#/release/2`, ".review [role=alert]", order({ ...box, epsilon: "5", output: "other.parquet" })],
-  ["there", `${here}/#/release/3`, ".review [role=alert]", order({ ...box, epsilon: "0.1", output: "city-map.parquet" })],
-  ["cost", `${here}/#/release/4`, ".cost", order({ ...box, epsilon: "0.2", output: "karte.parquet" })],
-  ["values", `${here}/#/release/5`, ".plan table", async () => {
-    await page.locator("[name=kind]").selectOption("statistics");
-    await order({ low: "0", high: "10" })();
-  }],
-  ["ledger", `${here}/#/ledger`, "table"], ["maps", `${here}/#/maps`, "main li a"],
-  ["map", `${here}/#/maps/city-map.parquet`, ".view iframe, .view img"],
-  ["difference", `${here}/#/maps/city-map.parquet`, "section .view iframe", async () => {
-    await page.locator("form button[type=submit]").click();
-    await page.locator("section[aria-labelledby=changed] button").first().click();
-  }],
-  ["nowhere", `${here}/#/maps/nothing.parquet`, "[role=alert]"],
-], check);
+found.facts.other = await otherLanguages(
+  page,
+  [
+    ["release", `${here}/#/release/1`, ".plan details", () => order({ ...box, epsilon: "0.3" })()],
+    [
+      "refused",
+      `${here}/#/release/2`,
+      ".review [role=alert]",
+      order({ ...box, epsilon: "5", output: "other.parquet" }),
+    ],
+    [
+      "there",
+      `${here}/#/release/3`,
+      ".review [role=alert]",
+      order({ ...box, epsilon: "0.1", output: "city-map.parquet" }),
+    ],
+    ["cost", `${here}/#/release/4`, ".cost", order({ ...box, epsilon: "0.2", output: "karte.parquet" })],
+    [
+      "values",
+      `${here}/#/release/5`,
+      ".plan table",
+      async () => {
+        await page.locator("[name=kind]").selectOption("statistics");
+        await order({ low: "0", high: "10" })();
+      },
+    ],
+    ["ledger", `${here}/#/ledger`, "table"],
+    ["maps", `${here}/#/maps`, "main li a"],
+    ["map", `${here}/#/maps/city-map.parquet`, ".view iframe, .view img"],
+    [
+      "difference",
+      `${here}/#/maps/city-map.parquet`,
+      "section .view iframe",
+      async () => {
+        await page.locator("form button[type=submit]").click();
+        await page.locator("section[aria-labelledby=changed] button").first().click();
+      },
+    ],
+    ["nowhere", `${here}/#/maps/nothing.parquet`, "[role=alert]"],
+  ],
+  check,
+);
 await press(page, "Sign out");
 await page.getByRole("heading", { name: "Sign in" }).waitFor();
 await check(page, "signed-out");

@@ -16,8 +16,16 @@ await tabTo(page, page.getByLabel("What is told"));
 await page.keyboard.press("ArrowDown");
 await page.getByLabel("Value", { exact: true }).waitFor();
 await page.getByLabel("Value", { exact: true }).selectOption("lat");
-for (const [label, value] of [["Least possible value", "54"], ["Greatest possible value", "56"], ["West", "2.1"],
-  ["South", "54.65"], ["East", "2.5"], ["North", "54.881"], ["ε", "0.5"]]) await write(page, label, value);
+for (const [label, value] of [
+  ["Least possible value", "54"],
+  ["Greatest possible value", "56"],
+  ["West", "2.1"],
+  ["South", "54.65"],
+  ["East", "2.5"],
+  ["North", "54.881"],
+  ["ε", "0.5"],
+])
+  await write(page, label, value);
 await page.getByRole("table", { name: /places at ε = 0.5/ }).waitFor();
 found.facts.plan = await page.getByRole("table", { name: /places at/ }).innerText();
 await check(page, "statistics");
@@ -39,16 +47,22 @@ for (const code of ["de", "fr", "es"]) {
   await speak(page, code);
   await page.locator("button.entry", { hasText: "city.parquet" }).click();
   await page.locator(".chosen").waitFor();
-  for (const [name, value] of Object.entries({ west: "2.1", south: "54.65", east: "2.5", north: "54.881", epsilon: "0.1" })) {
+  for (const [name, value] of Object.entries({
+    west: "2.1",
+    south: "54.65",
+    east: "2.5",
+    north: "54.881",
+    epsilon: "0.1",
+  })) {
     await page.locator(`main [name=${name}]`).fill(value);
   }
   await page.locator("main form button.main").click();
   await page.locator("button.spend").click();
   await page.locator("progress").waitFor();
   await page.locator(".confirmed button").click();
-  found.facts.english.push(...await inEnglish(page, `${code} running`));
+  found.facts.english.push(...(await inEnglish(page, `${code} running`)));
   await page.locator(".confirmed button.main").click();
   await page.locator(".review [role=alert]").waitFor();
-  found.facts.english.push(...await inEnglish(page, `${code} stopped`));
+  found.facts.english.push(...(await inEnglish(page, `${code} stopped`)));
 }
 await over();

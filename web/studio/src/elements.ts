@@ -7,7 +7,9 @@ type Properties = {
 
 /** An element with attributes, listeners (`onclick` and such) and children; what is null or false is left out. */
 export function h<Tag extends keyof HTMLElementTagNameMap>(
-  tag: Tag, properties: Properties = {}, ...children: Child[]
+  tag: Tag,
+  properties: Properties = {},
+  ...children: Child[]
 ): HTMLElementTagNameMap[Tag] {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -33,7 +35,9 @@ export function replace(parent: Element, ...children: Child[]): void {
 
 /** A label above a field, with a line of help that screen readers read with it. */
 export function field(
-  label: string, control: HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement, help?: string,
+  label: string,
+  control: HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement,
+  help?: string,
 ): HTMLElement {
   control.id ||= fresh();
   const said = help ? h("small", { id: `${control.id}-help` }, help) : null;
@@ -42,7 +46,9 @@ export function field(
 }
 
 export function select(
-  name: string, options: readonly (readonly [value: string, text: string])[], value = "",
+  name: string,
+  options: readonly (readonly [value: string, text: string])[],
+  value = "",
 ): HTMLSelectElement {
   const made = h("select", { name }, ...options.map(([each, text]) => h("option", { value: each }, text)));
   made.value = value;
@@ -50,12 +56,17 @@ export function select(
 }
 
 export function tableOf(
-  caption: string, heads: readonly string[], rows: readonly (readonly Child[])[], hidden = false,
+  caption: string,
+  heads: readonly string[],
+  rows: readonly (readonly Child[])[],
+  hidden = false,
 ): HTMLElement {
   return h(
-    "div", { class: "scrolls", tabindex: 0, role: "region", "aria-label": caption },
+    "div",
+    { class: "scrolls", tabindex: 0, role: "region", "aria-label": caption },
     h(
-      "table", {},
+      "table",
+      {},
       h("caption", hidden ? { class: "hidden" } : {}, caption),
       h("thead", {}, h("tr", {}, ...heads.map((head) => h("th", { scope: "col" }, head)))),
       h("tbody", {}, ...rows.map((row) => h("tr", {}, ...row.map((cell) => h("td", {}, cell))))),

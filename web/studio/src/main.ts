@@ -22,7 +22,11 @@ const main = h("main", { id: "content", tabindex: -1 });
 let who: Who | undefined;
 
 function header(): HTMLElement {
-  const chosen = select("language", names.map(({ code, name }) => [code, name] as const), language());
+  const chosen = select(
+    "language",
+    names.map(({ code, name }) => [code, name] as const),
+    language(),
+  );
   chosen.setAttribute("aria-label", say("language"));
   chosen.addEventListener("input", () => {
     choose(chosen.value);
@@ -33,21 +37,43 @@ function header(): HTMLElement {
     const here = at()[0] === part || (part === "maps" && at()[0] === "folder");
     return h("li", {}, h("a", { href: `#/${part}`, "aria-current": here ? "page" : null }, say(part)));
   });
-  const out = h("button", {
-    type: "button", class: "quiet", onclick: () => void server.signOut().then(() => {
-      who = undefined;
-      show();
-    }),
-  }, say("signOut"));
+  const out = h(
+    "button",
+    {
+      type: "button",
+      class: "quiet",
+      onclick: () =>
+        void server.signOut().then(() => {
+          who = undefined;
+          show();
+        }),
+    },
+    say("signOut"),
+  );
   return h(
-    "header", {}, h("a", { class: "skip", href: "#content", onclick: (event) => {
-      event.preventDefault();
-      main.focus();
-    } }, say("skip")),
+    "header",
+    {},
+    h(
+      "a",
+      {
+        class: "skip",
+        href: "#content",
+        onclick: (event) => {
+          event.preventDefault();
+          main.focus();
+        },
+      },
+      say("skip"),
+    ),
     h("strong", {}, say("studio")),
     who ? h("nav", { "aria-label": say("nav") }, h("ul", {}, ...links)) : null,
-    h("div", { class: "line end" }, who ? h("small", {}, say("worksIn", { name: who.name, folder: who.root })) : null,
-      names.length > 1 ? chosen : null, who ? out : null),
+    h(
+      "div",
+      { class: "line end" },
+      who ? h("small", {}, say("worksIn", { name: who.name, folder: who.root })) : null,
+      names.length > 1 ? chosen : null,
+      who ? out : null,
+    ),
   );
 }
 

@@ -29,11 +29,15 @@ const browser = await chromium.launch({
 async function visitor(link) {
   const context = await browser.newContext({ viewport: { width: 1100, height: 1000 }, locale: "en-GB" });
   context.setDefaultTimeout(300_000);
-  const shared = (orders.rules.aggregators ?? "").split(" ").filter(Boolean).map((address) => new URL(address).origin);
+  const shared = (orders.rules.aggregators ?? "")
+    .split(" ")
+    .filter(Boolean)
+    .map((address) => new URL(address).origin);
   const allowed = [new URL(link).origin, new URLSearchParams(new URL(link).hash.slice(1)).get("server"), ...shared];
   context.on("request", (request) => {
     const address = request.url();
-    if (!allowed.some((each) => address.startsWith(`${each}/`)) && !/^(data|blob):/.test(address)) found.requests.push(address.slice(0, 200));
+    if (!allowed.some((each) => address.startsWith(`${each}/`)) && !/^(data|blob):/.test(address))
+      found.requests.push(address.slice(0, 200));
   });
   return context;
 }
@@ -114,9 +118,11 @@ async function join(page, file) {
   await page.getByText(/Enrolled at/).waitFor();
 }
 
-const contexts = [], pages = [];
+const contexts = [],
+  pages = [];
 for (const [at, link] of orders.links.entries()) {
-  const context = await visitor(link), page = await opened(context, link);
+  const context = await visitor(link),
+    page = await opened(context, link);
   if (at === 0) {
     await page.waitForSelector("html[data-ready]");
     found.facts.address = page.url();
@@ -153,7 +159,14 @@ console.log("answering");
 for await (const _ of createInterface({ input: process.stdin })) break;
 
 await check(pages[0], "answering");
-found.facts.bound = await pages[0].evaluate((url) => fetch(url).then(() => "reached", (error) => error.name), orders.links[0]);
+found.facts.bound = await pages[0].evaluate(
+  (url) =>
+    fetch(url).then(
+      () => "reached",
+      (error) => error.name,
+    ),
+  orders.links[0],
+);
 for (const [at, page] of pages.entries()) {
   if (page.isClosed()) {
     pages[at] = await opened(contexts[at], orders.links[at]);
@@ -169,7 +182,10 @@ for (const [at, page] of pages.entries()) {
 await pages[0].emulateMedia({ colorScheme: "dark" });
 await check(pages[0], "dark");
 found.facts.kept = await pages[0].evaluate(async () => {
-  const asked = (request) => new Promise((resolve) => { request.onsuccess = () => resolve(request.result); });
+  const asked = (request) =>
+    new Promise((resolve) => {
+      request.onsuccess = () => resolve(request.result);
+    });
   const store = (await asked(indexedDB.open("hazemap-device"))).transaction("kept").objectStore("kept");
   const names = await asked(store.getAllKeys());
   const key = await asked(store.get("key"));

@@ -5,7 +5,9 @@ type Properties = Readonly<Record<string, string | boolean | ((event: Event) => 
 
 /** An element with attributes, listeners (`onclick` and such) and children. */
 export function h<Tag extends keyof HTMLElementTagNameMap>(
-  tag: Tag, properties: Properties = {}, ...children: Child[]
+  tag: Tag,
+  properties: Properties = {},
+  ...children: Child[]
 ): HTMLElementTagNameMap[Tag] {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {

@@ -1,14 +1,16 @@
 import "./style.css";
+import { InputError } from "../../device/src/errors.js";
+import { DevicePage } from "./device_page.js";
 import { h } from "./elements.js";
 import { isOnlyTab } from "./one_tab.js";
-import { DevicePage } from "./device_page.js";
-import { InputError } from "../../device/src/errors.js";
 import { TabDevice } from "./tab_device.js";
 
 const place = document.getElementById("device")!;
 
 function complain(text: string): void {
-  place.replaceChildren(h("main", {}, h("h1", {}, "A device in this tab"), h("p", { role: "alert", class: "problem" }, text)));
+  place.replaceChildren(
+    h("main", {}, h("h1", {}, "A device in this tab"), h("p", { role: "alert", class: "problem" }, text)),
+  );
 }
 
 /** What a link may fill in, which never leaves the browser: the server, a code, and a place for made-up walks. */
@@ -19,13 +21,20 @@ function fromLink(): URLSearchParams {
 }
 
 async function begin(): Promise<void> {
-  if (window.parent !== window) return complain("This page stands inside another, which could have you press what you do not see. Open it by itself.");
+  if (window.parent !== window)
+    return complain(
+      "This page stands inside another, which could have you press what you do not see. Open it by itself.",
+    );
   if (!isSecureContext) return complain("This page must come by https://, or from this machine.");
   if (!(await isOnlyTab())) {
-    return complain("Another tab of this browser is your device already. Close it and load this page again: one device has one tab.");
+    return complain(
+      "Another tab of this browser is your device already. Close it and load this page again: one device has one tab.",
+    );
   }
   place.replaceChildren(new DevicePage(await TabDevice.open(), fromLink()).root);
   document.documentElement.dataset["ready"] = "";
 }
 
-begin().catch((error: unknown) => complain(error instanceof InputError ? error.message : `This page cannot start: ${error}`));
+begin().catch((error: unknown) =>
+  complain(error instanceof InputError ? error.message : `This page cannot start: ${error}`),
+);

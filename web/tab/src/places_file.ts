@@ -15,7 +15,8 @@ export function placesOf(text: string): Place[] {
   if (text.length > LONGEST) throw new InputError("this file is too large: choose one of at most 256 MB");
   const start = text.slice(0, 4_096);
   const found = /^[\s\ufeff]*</.test(start) ? gpxPlaces(text) : jsonPlaces(text);
-  if (!found.length) throw new InputError("no place was found in this file: choose a GPX file, or JSON of Google Takeout");
+  if (!found.length)
+    throw new InputError("no place was found in this file: choose a GPX file, or JSON of Google Takeout");
   if (found.length > MOST) throw new InputError(`this file holds more than ${MOST} places`);
   return found;
 }
@@ -27,8 +28,13 @@ const onEarth = (lon: unknown, lat: unknown, time: number | null): Place | null 
 
 /** Seconds since 1970 of a date with its time and its offset from UTC (`missing` stands for one); null for any other text. */
 function moment(text: string, missing = ""): number | null {
-  const found = /^\s*([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?)(Z|[+-][0-9]{2}:?[0-9]{2})?\s*$/.exec(text);
-  const milliseconds = found ? Date.parse(`${found[1]}${(found[2] ?? missing).replace(/([0-9]{2}):?([0-9]{2})$/, "$1:$2")}`) : NaN;
+  const found =
+    /^\s*([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?)(Z|[+-][0-9]{2}:?[0-9]{2})?\s*$/.exec(
+      text,
+    );
+  const milliseconds = found
+    ? Date.parse(`${found[1]}${(found[2] ?? missing).replace(/([0-9]{2}):?([0-9]{2})$/, "$1:$2")}`)
+    : NaN;
   return Number.isNaN(milliseconds) || (found![2] ?? missing) === "" ? null : milliseconds / 1_000;
 }
 
@@ -36,7 +42,8 @@ const GPX_POINT = "(?:wpt|trkpt|rtept)";
 /** A point as it begins (its attributes, and a slash where that is all of it), as it ends, or a time. */
 const GPX_PARTS = new RegExp(
   `<(?:[\\w.-]+:)?${GPX_POINT}((?:\\s+[\\w.:-]+\\s*=\\s*(?:"[^"<]*"|'[^'<]*'))*)\\s*(/?)>|</(?:[\\w.-]+:)?${GPX_POINT}\\s*>|` +
-  "<(?:[\\w.-]+:)?time\\s*>([^<]{0,80})</", "g",
+    "<(?:[\\w.-]+:)?time\\s*>([^<]{0,80})</",
+  "g",
 );
 
 /** Way, track and route points of GPX 1.0 and 1.1, which have their coordinates as attributes, and their time inside, in UTC. */
@@ -54,7 +61,9 @@ function gpxPlaces(text: string): Place[] {
       open = false;
     } else {
       const number = (name: string): number | null => {
-        const digits = new RegExp(`\\s${name}\\s*=\\s*["']\\s*([+-]?[0-9]+(?:\\.[0-9]*)?)\\s*["']`).exec(attributes)?.[1];
+        const digits = new RegExp(`\\s${name}\\s*=\\s*["']\\s*([+-]?[0-9]+(?:\\.[0-9]*)?)\\s*["']`).exec(
+          attributes,
+        )?.[1];
         return digits === undefined ? null : Number(digits);
       };
       const place = onEarth(number("lon"), number("lat"), null);
@@ -102,7 +111,8 @@ function jsonPlaces(text: string): Place[] {
       const place = written(each, span.begins);
       if (place) found.push(place);
     } else if (Array.isArray(each)) {
-      for (let at = each.length - 1; at >= 0; at--) if (typeof each[at] === "object" || Array.isArray(each[at])) waiting.push([each[at], span]);
+      for (let at = each.length - 1; at >= 0; at--)
+        if (typeof each[at] === "object" || Array.isArray(each[at])) waiting.push([each[at], span]);
     } else if (typeof each === "object" && each !== null) {
       visit(each as Record<string, unknown>, spanOf(each as Record<string, unknown>, span), found, waiting);
     }
@@ -110,7 +120,10 @@ function jsonPlaces(text: string): Place[] {
   return found;
 }
 
-const [BEGINS, ENDS] = [["time", "timestamp", "startTime", "startTimestamp"], ["endTime", "endTimestamp"]];
+const [BEGINS, ENDS] = [
+  ["time", "timestamp", "startTime", "startTimestamp"],
+  ["endTime", "endTimestamp"],
+];
 
 /** What an object says of when it was, or else what stands around it. */
 function spanOf(object: Record<string, unknown>, around: Span): Span {
@@ -118,10 +131,21 @@ function spanOf(object: Record<string, unknown>, around: Span): Span {
   const inside = typeof duration === "object" && duration !== null ? (duration as Record<string, unknown>) : {};
   const said = (names: readonly string[]): number | null => {
     for (const name of names) {
-      for (const [key, by] of [[name, 1], [`${name}Ms`, 1_000]] as const) {
+      for (const [key, by] of [
+        [name, 1],
+        [`${name}Ms`, 1_000],
+      ] as const) {
         const value = object[key] ?? inside[key];
-        const digits = typeof value === "number" || (by > 1 && typeof value === "string" && /^-?[0-9]{1,15}$/.test(value)) ? Number(value) / by : NaN;
-        const found = Number.isFinite(digits) && Math.abs(digits) <= LATEST ? digits : typeof value === "string" ? moment(value) : null;
+        const digits =
+          typeof value === "number" || (by > 1 && typeof value === "string" && /^-?[0-9]{1,15}$/.test(value))
+            ? Number(value) / by
+            : NaN;
+        const found =
+          Number.isFinite(digits) && Math.abs(digits) <= LATEST
+            ? digits
+            : typeof value === "string"
+              ? moment(value)
+              : null;
         if (found !== null) return found;
       }
     }
@@ -129,14 +153,24 @@ function spanOf(object: Record<string, unknown>, around: Span): Span {
   };
   const [begins, ends] = [said(BEGINS), said(ENDS)];
   const minutes = typeof offset === "string" && /^[0-9]{1,6}$/.test(offset) ? Number(offset) : null;
-  if (begins === null && minutes !== null && around.begins !== null) return { begins: around.begins + 60 * minutes, ends: around.ends };
+  if (begins === null && minutes !== null && around.begins !== null)
+    return { begins: around.begins + 60 * minutes, ends: around.ends };
   return begins === null ? around : { begins, ends };
 }
 
 /** Guesses at where somebody was besides, or raw radio measurements: none of these is a place of theirs. */
 const NOT_THEIRS = new Set([
-  "otherCandidateLocations", "otherCandidates", "candidateLocations", "rawSignals", "userLocationProfile", "simplifiedRawPath",
-  "waypointPath", "parkingEvent", "bounds", "accessPoints", "locationMetadata",
+  "otherCandidateLocations",
+  "otherCandidates",
+  "candidateLocations",
+  "rawSignals",
+  "userLocationProfile",
+  "simplifiedRawPath",
+  "waypointPath",
+  "parkingEvent",
+  "bounds",
+  "accessPoints",
+  "locationMetadata",
 ]);
 /** Texts such as `52.5°, 13.4°` and `geo:52.5,13.4`. */
 const WRITTEN = new Set(["point", "latLng", "LatLng", "placeLocation", "start", "end"]);
@@ -146,9 +180,10 @@ const AT_THE_END = new Set(["end", "endLocation"]);
 
 function visit(object: Record<string, unknown>, span: Span, found: Place[], waiting: [unknown, Span][]): void {
   const { latitudeE7, longitudeE7, lon, lat } = object;
-  const place = typeof latitudeE7 === "number" && typeof longitudeE7 === "number"
-    ? onEarth(longitudeE7 / 1e7, latitudeE7 / 1e7, span.begins)
-    : onEarth(lon, lat, span.begins);
+  const place =
+    typeof latitudeE7 === "number" && typeof longitudeE7 === "number"
+      ? onEarth(longitudeE7 / 1e7, latitudeE7 / 1e7, span.begins)
+      : onEarth(lon, lat, span.begins);
   if (place) found.push(place);
   for (const [name, value] of Object.entries(object).reverse()) {
     if (NOT_THEIRS.has(name)) continue;
@@ -159,6 +194,7 @@ function visit(object: Record<string, unknown>, span: Span, found: Place[], wait
 }
 
 function written(text: string, time: number | null): Place | null {
-  const [, lat, lon] = /^(?:geo:)?\s*(-?[0-9]{1,2}(?:\.[0-9]+)?)°?\s*,\s*(-?[0-9]{1,3}(?:\.[0-9]+)?)°?$/.exec(text) ?? [];
+  const [, lat, lon] =
+    /^(?:geo:)?\s*(-?[0-9]{1,2}(?:\.[0-9]+)?)°?\s*,\s*(-?[0-9]{1,3}(?:\.[0-9]+)?)°?$/.exec(text) ?? [];
   return lat === undefined ? null : onEarth(Number(lon), Number(lat), time);
 }

@@ -9,22 +9,43 @@ export interface Rule {
 }
 
 export const RULES: readonly Rule[] = [
-  { name: "people", label: "People asked together, at least",
-    help: "Your answer is added to those of so many others before anybody can read the sum." },
-  { name: "survivors", label: "Of whom must answer, at least",
-    help: "With fewer the sum is never opened." },
-  { name: "campaign", label: "ε that one campaign may cost you, at most",
-    help: "A smaller ε hides you better. Write 0.5 or 1/2." },
-  { name: "period", label: "ε that all may cost you together, at most",
-    help: "What you pay is lost to others for as long as the next line says." },
+  {
+    name: "people",
+    label: "People asked together, at least",
+    help: "Your answer is added to those of so many others before anybody can read the sum.",
+  },
+  { name: "survivors", label: "Of whom must answer, at least", help: "With fewer the sum is never opened." },
+  {
+    name: "campaign",
+    label: "ε that one campaign may cost you, at most",
+    help: "A smaller ε hides you better. Write 0.5 or 1/2.",
+  },
+  {
+    name: "period",
+    label: "ε that all may cost you together, at most",
+    help: "What you pay is lost to others for as long as the next line says.",
+  },
   { name: "days", label: "… in so many days", help: "After them, what was paid is free again." },
-  { name: "finest", label: "Smallest cell to be counted in, in metres", help: "In finer cells a map shows where somebody stood." },
-  { name: "times", label: "Whether maps may count by when you were where",
-    help: "Write yes or no. Maps of every hour ask for it. What it costs is the same." },
-  { name: "local", label: "ε₀ that one report to a recipe may tell by itself, at most",
-    help: "Against whoever would see your report alone, which masks hide. A smaller one hides you better." },
-  { name: "aggregators", label: "Two servers that may share your report, if any",
-    help: "Their addresses, with a space between. Each gets half of it, unreadable alone. Name them if you trust that they do not work together." },
+  {
+    name: "finest",
+    label: "Smallest cell to be counted in, in metres",
+    help: "In finer cells a map shows where somebody stood.",
+  },
+  {
+    name: "times",
+    label: "Whether maps may count by when you were where",
+    help: "Write yes or no. Maps of every hour ask for it. What it costs is the same.",
+  },
+  {
+    name: "local",
+    label: "ε₀ that one report to a recipe may tell by itself, at most",
+    help: "Against whoever would see your report alone, which masks hide. A smaller one hides you better.",
+  },
+  {
+    name: "aggregators",
+    label: "Two servers that may share your report, if any",
+    help: "Their addresses, with a space between. Each gets half of it, unreadable alone. Name them if you trust that they do not work together.",
+  },
 ];
 
 /** What no field changes. */
@@ -52,10 +73,19 @@ export const written = (policy: Policy): Record<Rule["name"], string> => ({
 export function policyText(fields: Readonly<Record<Rule["name"], string>>): string {
   const whole = (text: string): number | string => (/^[0-9]{1,9}$/.test(text.trim()) ? Number(text) : text);
   const { people, survivors, campaign, period, days, finest, times, local, aggregators } = fields;
-  const said = new Map([["yes", true], ["no", false]]).get(times.trim().toLowerCase());
+  const said = new Map([
+    ["yes", true],
+    ["no", false],
+  ]).get(times.trim().toLowerCase());
   if (said === undefined) throw new InputError("whether maps may count by when you were where is yes or no");
   const text = JSON.stringify({
-    people: whole(people), survivors: whole(survivors), days: whole(days), campaign: campaign.trim(), period: period.trim(), local: local.trim(), times: said,
+    people: whole(people),
+    survivors: whole(survivors),
+    days: whole(days),
+    campaign: campaign.trim(),
+    period: period.trim(),
+    local: local.trim(),
+    times: said,
     finest: /^[0-9]{1,9}(\.[0-9]{1,9})?$/.test(finest.trim()) ? Number(finest) : finest,
     aggregators: aggregators.split(/\s+/).filter(Boolean),
   });

@@ -14,7 +14,10 @@ function asked<T>(request: IDBRequest<T>): Promise<T> {
 
 /** A browser's database of sealed records, for one origin and one person's profile. */
 export class SealedDatabase {
-  private constructor(private readonly database: IDBDatabase, private readonly key: CryptoKey) {}
+  private constructor(
+    private readonly database: IDBDatabase,
+    private readonly key: CryptoKey,
+  ) {}
 
   /** Opens it; the first time it is made, with a key of its own. */
   static async open(): Promise<SealedDatabase> {
@@ -48,7 +51,8 @@ export class SealedDatabase {
       const change = this.database.transaction(STORE, "readwrite", { durability: "strict" });
       change.objectStore(STORE).put(value, name);
       change.oncomplete = () => resolve();
-      change.onabort = change.onerror = () => reject(new InputError("this browser could not keep what the device must not forget"));
+      change.onabort = change.onerror = () =>
+        reject(new InputError("this browser could not keep what the device must not forget"));
     });
   }
 }

@@ -10,7 +10,9 @@ let bound: string | null = null;
 export function bindTo(...servers: readonly string[]): void {
   const origins = servers.map(originOf);
   if (origins.includes(originOf(location.origin))) {
-    throw new InputError("this page came from that very server, which could send you another program: take it from somebody else");
+    throw new InputError(
+      "this page came from that very server, which could send you another program: take it from somebody else",
+    );
   }
   const asked = [...new Set(origins)].sort().join(" ");
   if (bound === asked) return;

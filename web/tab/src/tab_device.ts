@@ -6,10 +6,10 @@ import { Device } from "../../device/src/device.js";
 import { CodecError, InputError, Refused } from "../../device/src/errors.js";
 import { Fraction } from "../../device/src/fraction.js";
 import { checkedAddress, HttpTransport } from "../../device/src/http_transport.js";
+import { DEFAULT_POLICY, type Policy, pinned, readPolicy } from "../../device/src/policy.js";
 import { RecipeLog } from "../../device/src/recipes/recipe_log.js";
 import { acceptPolicy } from "../../device/src/recipes/recipe_side.js";
 import { readSignedPolicy, type ShippedPolicy } from "../../device/src/recipes/shipped_policy.js";
-import { DEFAULT_POLICY, pinned, type Policy, readPolicy } from "../../device/src/policy.js";
 import { readPlaces, writtenPlaces } from "./kept_places.js";
 import { SealedDatabase } from "./sealed_database.js";
 import { bindTo } from "./server_bond.js";
@@ -28,8 +28,10 @@ export class TabDevice {
   private running: { stop: AbortController; ended: Promise<void> } | null = null;
 
   private constructor(
-    private readonly database: SealedDatabase, readonly store: TabStore,
-    private known: readonly Place[], private rules: Policy,
+    private readonly database: SealedDatabase,
+    readonly store: TabStore,
+    private known: readonly Place[],
+    private rules: Policy,
   ) {
     this.clock = new AccountClock(store.record);
   }
@@ -43,7 +45,9 @@ export class TabDevice {
     if (store.record.shipped !== undefined) found.shippedPolicy = (await readSignedPolicy(store.record.shipped)).policy;
     const reports = (store.record.reports ?? []).filter(([, kept]) => kept?.report).length;
     const open = reports + store.record.sessions.filter(([, session]) => session !== null).length;
-    store.log(open ? `this page was opened; ${open} answers were under way when it was closed` : "this page was opened");
+    store.log(
+      open ? `this page was opened; ${open} answers were under way when it was closed` : "this page was opened",
+    );
     await store.save();
     return found;
   }
@@ -55,7 +59,8 @@ export class TabDevice {
   /** Of how many places the time is known. */
   get timed(): number {
     const { known } = this;
-    if (this.when?.places !== known) this.when = { places: known, timed: known.filter(({ time }) => time !== undefined).length };
+    if (this.when?.places !== known)
+      this.when = { places: known, timed: known.filter(({ time }) => time !== undefined).length };
     return this.when.timed;
   }
 
@@ -122,7 +127,9 @@ export class TabDevice {
       () => this.over("stops answering", null, over),
       (error: unknown) => {
         const ours = error instanceof InputError || error instanceof Refused || error instanceof CodecError;
-        const reason = ours ? error.message : `something went wrong (${error instanceof Error ? error.message : "unknown"})`;
+        const reason = ours
+          ? error.message
+          : `something went wrong (${error instanceof Error ? error.message : "unknown"})`;
         this.over(`stops answering: ${reason}`, reason, over);
       },
     );
@@ -139,10 +146,12 @@ export class TabDevice {
     const log = this.store.log;
     if (!(await navigator.storage.persist())) log("the browser may delete what is kept here when it needs room");
     const device = await Device.of(this.store, this.rules, this.known, log, {
-      clock: this.clock, recipes: { sqlite: tabSqlite, given: (this.store.record.given ??= Date.now()), log: this.log },
+      clock: this.clock,
+      recipes: { sqlite: tabSqlite, given: (this.store.record.given ??= Date.now()), log: this.log },
     });
     const http = new HttpTransport(address);
-    while (!signal.aborted) await new Agent(device, this.store, http, address, code, Infinity, log, pinned(this.rules)).run(signal);
+    while (!signal.aborted)
+      await new Agent(device, this.store, http, address, code, Infinity, log, pinned(this.rules)).run(signal);
   }
 
   private over(line: string, reason: string | null, tell: (reason: string | null) => void): void {

@@ -26,7 +26,12 @@ export class TabStore extends DeviceStore {
   /** Called after each line. */
   heard: () => void = () => undefined;
 
-  private constructor(private readonly keeper: Keeper, record: DeviceRecord, readonly lines: LogLine[], private readonly clock: () => number) {
+  private constructor(
+    private readonly keeper: Keeper,
+    record: DeviceRecord,
+    readonly lines: LogLine[],
+    private readonly clock: () => number,
+  ) {
     super(record);
   }
 

@@ -4,7 +4,9 @@ import { inPoints, isObject, type Json, writtenReal, writtenText } from "../json
 export function canonicalJson(json: Json): string {
   if (Array.isArray(json)) return `[${json.map(canonicalJson).join(",")}]`;
   if (isObject(json)) {
-    const names = Object.keys(json).map((name) => [inPoints(name), name] as const).sort(([one], [other]) => (one < other ? -1 : 1));
+    const names = Object.keys(json)
+      .map((name) => [inPoints(name), name] as const)
+      .sort(([one], [other]) => (one < other ? -1 : 1));
     return `{${names.map(([, name]) => `${writtenText(name)}:${canonicalJson(json[name]!)}`).join(",")}}`;
   }
   if (typeof json === "string") return writtenText(json);

@@ -1,5 +1,5 @@
-import { cellsOf, LISTED } from "../counted_cells.js";
 import { type CellTree, NOWHERE } from "../cell_tree.js";
+import { cellsOf, LISTED } from "../counted_cells.js";
 import { CodecError, UnknownKind } from "../errors.js";
 import type { Json } from "../json_text.js";
 import { fieldsOf, fieldsOfType, typed, whole } from "../typed_json.js";
@@ -32,7 +32,8 @@ export interface Feature {
 
 export function readFeature(json: Json): Feature {
   const { name, rule } = fieldsOfType(json, "Feature", "a feature", "name", "rule");
-  if (checkName(name, "the name of a feature") === "people") throw new CodecError("a feature is not called people: that is the column of numbers");
+  if (checkName(name, "the name of a feature") === "people")
+    throw new CodecError("a feature is not called people: that is the column of numbers");
   return { name: name as string, rule: readRule(rule) };
 }
 
@@ -61,10 +62,12 @@ function readRule(json: Json | undefined): BucketRule {
 function numericEdges(found: readonly Json[]): BucketRule {
   if (found.length < 2 || found.length > MOST_BINS) throw new CodecError(`a feature has 2 to ${MOST_BINS} edges`);
   const edges = found.map((edge) => {
-    if (typeof edge !== "number" || Object.is(edge, -0)) throw new CodecError("the edges of a feature are numbers, written such as 1.0");
+    if (typeof edge !== "number" || Object.is(edge, -0))
+      throw new CodecError("the edges of a feature are numbers, written such as 1.0");
     return edge;
   });
-  if (edges.some((edge, at) => at > 0 && edges[at - 1]! >= edge)) throw new CodecError("the edges of a feature are in ascending order, each once");
+  if (edges.some((edge, at) => at > 0 && edges[at - 1]! >= edge))
+    throw new CodecError("the edges of a feature are in ascending order, each once");
   const bucket = ([value]: readonly Cell[]): number => {
     if (typeof value !== "number" && typeof value !== "bigint") return 0;
     let [low, high] = [0, edges.length]; // how many edges are at most the value; JavaScript compares a bigint and a double exactly
@@ -80,7 +83,8 @@ function numericEdges(found: readonly Json[]): BucketRule {
 
 /** Values that are listed, all texts or all whole numbers. */
 function categories(found: readonly Json[]): BucketRule {
-  if (found.length < 1 || found.length >= MOST_BINS) throw new CodecError(`a feature has 1 to ${MOST_BINS - 1} categories`);
+  if (found.length < 1 || found.length >= MOST_BINS)
+    throw new CodecError(`a feature has 1 to ${MOST_BINS - 1} categories`);
   const values = found.map((value) => {
     if (typeof value === "number") throw new CodecError("a category is a text or a whole number");
     return checkValue(value, "a category");
@@ -88,10 +92,13 @@ function categories(found: readonly Json[]): BucketRule {
   if (!distinct(values) || new Set(values.map((value) => typeof value)).size !== 1) {
     throw new CodecError("the categories of a feature are all texts or all whole numbers, each once");
   }
-  if (values.includes(OTHER) || values.includes("")) throw new CodecError("a category is neither empty nor (other), which means all others");
+  if (values.includes(OTHER) || values.includes(""))
+    throw new CodecError("a category is neither empty nor (other), which means all others");
   const places = new Map(values.map((value, at) => [value, at + 1]));
   const bucket = ([value]: readonly Cell[]): number =>
-    value === null || value === undefined ? 0 : (places.get(typeof value === "string" ? value.normalize("NFC") : value) ?? 0);
+    value === null || value === undefined
+      ? 0
+      : (places.get(typeof value === "string" ? value.normalize("NFC") : value) ?? 0);
   return { columns: 1, size: values.length + 1, matching: false, bucket };
 }
 
@@ -107,27 +114,35 @@ function checkTokens(text: string, most: number, what: string): void {
 
 /** Texts of tokens, by a prefix that they begin with and the token after it. */
 function prefixTree(prefixes: readonly string[], tokens: readonly string[]): BucketRule {
-  if ([prefixes, tokens].some((some) => some.length < 1 || some.length > MOST_TOKENS)) throw new CodecError(`a prefix tree has 1 to ${MOST_TOKENS} prefixes, and as many tokens`);
+  if ([prefixes, tokens].some((some) => some.length < 1 || some.length > MOST_TOKENS))
+    throw new CodecError(`a prefix tree has 1 to ${MOST_TOKENS} prefixes, and as many tokens`);
   for (const each of tokens) checkTokens(each, 1, "a token");
   for (const each of prefixes) checkTokens(each, LONGEST_PREFIX, "a prefix");
   const places = new Map(prefixes.map((prefix, at) => [prefix, at]));
-  if (!distinct(tokens) || places.size !== prefixes.length) throw new CodecError("a prefix tree has each token and each prefix once");
+  if (!distinct(tokens) || places.size !== prefixes.length)
+    throw new CodecError("a prefix tree has each token and each prefix once");
   const begun = (words: readonly string[], length: number): string => words.slice(0, length).join(" ");
   for (const prefix of prefixes) {
     const words = split(prefix);
-    if (words.some((_, length) => places.has(begun(words, length)))) throw new CodecError("a prefix of a tree begins another one: ask for them in different rounds");
+    if (words.some((_, length) => places.has(begun(words, length))))
+      throw new CodecError("a prefix of a tree begins another one: ask for them in different rounds");
   }
-  if (tokens.includes(OTHER) || tokens.includes(END)) throw new CodecError("(other) and (end) are no tokens: they mean all others, and none");
+  if (tokens.includes(OTHER) || tokens.includes(END))
+    throw new CodecError("(other) and (end) are no tokens: they mean all others, and none");
   const width = 2 + tokens.length;
   const size = 1 + prefixes.length * width;
   if (size >= MOST_BINS) throw new CodecError(`a prefix tree has below ${MOST_BINS} buckets`);
-  const [lengths, known] = [[...new Set(prefixes.map((prefix) => split(prefix).length))].sort((a, b) => a - b), new Map(tokens.map((token, at) => [token, at + 2]))];
+  const [lengths, known] = [
+    [...new Set(prefixes.map((prefix) => split(prefix).length))].sort((a, b) => a - b),
+    new Map(tokens.map((token, at) => [token, at + 2])),
+  ];
   const bucket = ([value]: readonly Cell[]): number => {
     if (typeof value !== "string") return 0;
     const words = split(value.normalize("NFC"));
     for (const length of lengths) {
       const place = length <= words.length ? places.get(begun(words, length)) : undefined;
-      if (place !== undefined) return 1 + place * width + (length === words.length ? 0 : (known.get(words[length]!) ?? 1));
+      if (place !== undefined)
+        return 1 + place * width + (length === words.length ? 0 : (known.get(words[length]!) ?? 1));
     }
     return 0;
   };
@@ -137,13 +152,19 @@ function prefixTree(prefixes: readonly string[], tokens: readonly string[]): Buc
 /** Strings by a prefix that they begin with and the next `step` characters of an alphabet. */
 function stringPrefixes(prefixes: readonly string[], written: Json | undefined, step: number): BucketRule {
   const alphabet = [...checkText(written, "an alphabet", LONGEST_VALUE)];
-  if (alphabet.length < 1 || alphabet.length > MOST_LETTERS || !distinct(alphabet)) throw new CodecError(`an alphabet has 1 to ${MOST_LETTERS} characters, each once`);
+  if (alphabet.length < 1 || alphabet.length > MOST_LETTERS || !distinct(alphabet))
+    throw new CodecError(`an alphabet has 1 to ${MOST_LETTERS} characters, each once`);
   const composed = (pair: string): boolean => pair.normalize("NFC") === pair;
-  if (alphabet.some((letter) => letter > "\x7f") && !alphabet.every((one) => alphabet.every((other) => composed(one + other)))) {
+  if (
+    alphabet.some((letter) => letter > "\x7f") &&
+    !alphabet.every((one) => alphabet.every((other) => composed(one + other)))
+  ) {
     throw new CodecError("the characters of an alphabet do not combine with each other: write them composed");
   }
-  if (alphabet.length ** step >= MOST_BINS) throw new CodecError("a prefix grows by fewer characters in a round: these are too many");
-  if (prefixes.length < 1 || prefixes.length > MOST_TOKENS || !distinct(prefixes)) throw new CodecError(`strings have 1 to ${MOST_TOKENS} different prefixes`);
+  if (alphabet.length ** step >= MOST_BINS)
+    throw new CodecError("a prefix grows by fewer characters in a round: these are too many");
+  if (prefixes.length < 1 || prefixes.length > MOST_TOKENS || !distinct(prefixes))
+    throw new CodecError(`strings have 1 to ${MOST_TOKENS} different prefixes`);
   for (const each of prefixes) checkText(each, "a prefix", LONGEST_VALUE);
   const places = new Map(prefixes.map((prefix, at) => [prefix, at]));
   const ordered = [...prefixes].sort();
@@ -183,12 +204,14 @@ function stringPrefixes(prefixes: readonly string[], written: Json | undefined, 
 /** Places by the cell of a map they lie in: two columns, longitude and latitude in degrees. */
 function mapCells(json: Json | undefined): BucketRule {
   const [partition] = typed(json, "the cells of a feature");
-  if (PARTITIONS.includes(partition)) throw new UnknownKind(partition, "this device counts in listed cells of quadtrees and hexagons alone");
+  if (PARTITIONS.includes(partition))
+    throw new UnknownKind(partition, "this device counts in listed cells of quadtrees and hexagons alone");
   if (partition !== LISTED) throw new CodecError("the cells of a feature are a partition");
   const { tree, cells } = cellsOf(json);
   if (cells.length < 1 || cells.length >= MOST_BINS) throw new CodecError(`a feature has 1 to ${MOST_BINS - 1} cells`);
   const position = new Map(cells.map((cell, at) => [cell, at + 1]));
-  const degrees = (value: Cell | undefined): number => (typeof value === "number" || typeof value === "bigint" ? Number(value) : NaN);
+  const degrees = (value: Cell | undefined): number =>
+    typeof value === "number" || typeof value === "bigint" ? Number(value) : NaN;
   const bucket = ([x, y]: readonly Cell[]): number => {
     const [lon, lat] = [degrees(x), degrees(y)];
     if (!(Math.abs(lon) <= 180 && Math.abs(lat) <= 90)) return 0;
@@ -208,7 +231,8 @@ function items(json: Json | undefined, what: string): readonly Json[] {
   return json;
 }
 
-const texts = (json: Json | undefined, what: string): string[] => items(json, what).map((each) => {
-  if (typeof each !== "string") throw new CodecError(`the ${what} of a feature are texts`);
-  return each;
-});
+const texts = (json: Json | undefined, what: string): string[] =>
+  items(json, what).map((each) => {
+    if (typeof each !== "string") throw new CodecError(`the ${what} of a feature are texts`);
+    return each;
+  });

@@ -26,18 +26,22 @@ export interface StreamSchema {
 /** `CodecError` unless SQLite can have a table of this name with these fields. */
 export function checkSchema({ name, fields }: StreamSchema): void {
   const found = checkSqlName(name, "the name of a stream");
-  if (TABLES.some((each) => found.startsWith(each))) throw new CodecError("the name of a stream does not begin as those of SQLite's own tables do");
+  if (TABLES.some((each) => found.startsWith(each)))
+    throw new CodecError("the name of a stream does not begin as those of SQLite's own tables do");
   if (fields.length < 1 || fields.length > MOST_FIELDS) throw new CodecError(`a stream has 1 to ${MOST_FIELDS} fields`);
   for (const each of fields) {
-    if (ROW_NUMBERS.includes(checkSqlName(each.name, "the name of a field"))) throw new CodecError("a field is not called as SQLite calls the number of a row");
+    if (ROW_NUMBERS.includes(checkSqlName(each.name, "the name of a field")))
+      throw new CodecError("a field is not called as SQLite calls the number of a row");
   }
-  if (!distinct(fields.map((each) => each.name))) throw new CodecError(`the stream ${found} has two fields of one name`);
+  if (!distinct(fields.map((each) => each.name)))
+    throw new CodecError(`the stream ${found} has two fields of one name`);
 }
 
 /** A field as budgets and classes name it, `keyboard.ngram`, checked. */
 export function fieldName(text: unknown): string {
   const dot = typeof text === "string" ? text.indexOf(".") : -1;
-  if (typeof text !== "string" || dot < 0) throw new CodecError("a field is named with its stream, as in keyboard.ngram");
+  if (typeof text !== "string" || dot < 0)
+    throw new CodecError("a field is named with its stream, as in keyboard.ngram");
   checkName(text.slice(0, dot), "the name of a stream");
   checkName(text.slice(dot + 1), "the name of a field");
   return text;
@@ -55,14 +59,17 @@ export interface ParameterRange {
   readonly choices: readonly Value[];
 }
 
-export const typeOfValue = (value: Value): FieldType => (typeof value === "bigint" ? "integer" : typeof value === "number" ? "real" : "text");
+export const typeOfValue = (value: Value): FieldType =>
+  typeof value === "bigint" ? "integer" : typeof value === "number" ? "real" : "text";
 
 export function checkRange(range: ParameterRange): void {
   const name = checkName(range.name, "the name of a parameter");
   const ends = [range.low, range.high].filter((each): each is Value => each !== null);
-  if (range.choices.length > MOST_CHOICES) throw new CodecError(`a parameter has at most ${MOST_CHOICES} values to choose from`);
+  if (range.choices.length > MOST_CHOICES)
+    throw new CodecError(`a parameter has at most ${MOST_CHOICES} values to choose from`);
   for (const each of [...ends, ...range.choices]) {
-    if (typeOfValue(checkValue(each, `a limit of the parameter ${name}`)) !== range.type) throw new CodecError(`the parameter ${name} is ${range.type}`);
+    if (typeOfValue(checkValue(each, `a limit of the parameter ${name}`)) !== range.type)
+      throw new CodecError(`the parameter ${name} is ${range.type}`);
   }
   if (ends.some((each) => typeof each === "string")) throw new CodecError(`the parameter ${name} lies between numbers`);
   if (!!range.choices.length === !!ends.length || ends.length === 1 || (ends.length && ends[0]! > ends[1]!)) {
@@ -72,8 +79,11 @@ export function checkRange(range: ParameterRange): void {
 
 function outOfRange(range: ParameterRange, value: Value): string | null {
   if (typeOfValue(value) !== range.type) return `the parameter ${range.name} is to be ${range.type}`;
-  if (range.choices.length) return range.choices.includes(value) ? null : `the parameter ${range.name} is none of the values to choose from`;
-  return range.low! <= value && value <= range.high! ? null : `the parameter ${range.name} lies between ${range.low} and ${range.high}`;
+  if (range.choices.length)
+    return range.choices.includes(value) ? null : `the parameter ${range.name} is none of the values to choose from`;
+  return range.low! <= value && value <= range.high!
+    ? null
+    : `the parameter ${range.name} lies between ${range.low} and ${range.high}`;
 }
 
 export interface QueryTemplate {
@@ -83,9 +93,13 @@ export interface QueryTemplate {
 
 export function checkTemplate({ text, parameters }: QueryTemplate): void {
   checkText(text, "a template", LONGEST_SQL);
-  if (parameters.length < 1 || parameters.length > MOST_PARAMETERS) throw new CodecError(`a template has 1 to ${MOST_PARAMETERS} parameters`);
+  if (parameters.length < 1 || parameters.length > MOST_PARAMETERS)
+    throw new CodecError(`a template has 1 to ${MOST_PARAMETERS} parameters`);
   parameters.forEach(checkRange);
-  checkShape(text, parameters.map(({ name }) => name));
+  checkShape(
+    text,
+    parameters.map(({ name }) => name),
+  );
 }
 
 /** Which queries a device lets run. `fields` and `functions` are the most that any of them may use. */
@@ -98,7 +112,8 @@ export interface QueryClass {
 
 export function checkClass({ fields, functions, listed, templates }: QueryClass): void {
   const queries = listed ?? templates;
-  if (queries && (queries.length < 1 || queries.length > MOST_QUERIES)) throw new CodecError(`a query class lists 1 to ${MOST_QUERIES} queries`);
+  if (queries && (queries.length < 1 || queries.length > MOST_QUERIES))
+    throw new CodecError(`a query class lists 1 to ${MOST_QUERIES} queries`);
   if (fields.length < 1 || fields.length > MOST_STREAMS * MOST_FIELDS || !distinct(fields)) {
     throw new CodecError("a query class names the fields that may be read, each once");
   }
@@ -112,12 +127,20 @@ export function classRefusal({ listed, templates }: QueryClass, query: SqlQuery)
   if (!templates) return null;
   const found = templates.filter(({ text }) => text === query.text);
   if (!found.length) return "this query is made from none of the templates";
-  const reasons = found.map(({ parameters }) => parameters.map((each) => outOfRange(each, query.parameters.get(each.name)!)).find((why) => why !== null) ?? null);
+  const reasons = found.map(
+    ({ parameters }) =>
+      parameters.map((each) => outOfRange(each, query.parameters.get(each.name)!)).find((why) => why !== null) ?? null,
+  );
   return reasons.includes(null) ? null : reasons[0]!;
 }
 
 /** The same text, and the same values of the same types: 1 is not 1.0. */
 function same(one: SqlQuery, other: SqlQuery): boolean {
   if (one.text !== other.text || one.parameters.size !== other.parameters.size) return false;
-  return [...one.parameters].every(([name, value]) => other.parameters.has(name) && typeof other.parameters.get(name) === typeof value && other.parameters.get(name) === value);
+  return [...one.parameters].every(
+    ([name, value]) =>
+      other.parameters.has(name) &&
+      typeof other.parameters.get(name) === typeof value &&
+      other.parameters.get(name) === value,
+  );
 }

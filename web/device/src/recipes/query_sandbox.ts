@@ -1,4 +1,4 @@
-import type { Database, PreparedStatement, SqlValue, Sqlite3Static } from "@sqlite.org/sqlite-wasm";
+import type { Database, PreparedStatement, Sqlite3Static, SqlValue } from "@sqlite.org/sqlite-wasm";
 import { Refused } from "../errors.js";
 import type { Cell } from "./features.js";
 import { byName, classRefusal, MOST_FIELDS, type QueryClass, type StreamSchema, typeOfValue } from "./query_class.js";
@@ -11,7 +11,16 @@ export type OpenSqlite = () => Promise<Sqlite3Static>;
 export type EventSource = (stream: string, fields: readonly string[]) => readonly (readonly Cell[])[];
 
 /** What one query may cost. `steps` are those of SQLite's machine; `length` is in bytes, of one text or row that it puts aside. */
-const [EVENTS, STEPS, LENGTH, ROWS, LETTERS, NAMES, SECONDS, HEAP] = [100_000, 2_000_000, 4_096, 10_000, 1 << 22, 2_000, 2, 1 << 27];
+const [EVENTS, STEPS, LENGTH, ROWS, LETTERS, NAMES, SECONDS, HEAP] = [
+  100_000,
+  2_000_000,
+  4_096,
+  10_000,
+  1 << 22,
+  2_000,
+  2,
+  1 << 27,
+];
 const STRIDE = 100;
 const [LONGEST_WORDS, OK, DENY] = [40, 0, 1];
 
@@ -36,7 +45,11 @@ class Stopped extends Error {}
  * put in. What a query touches is found on empty streams, so it cannot depend on events.
  */
 export class QuerySandbox {
-  constructor(private readonly sqlite: Sqlite3Static, private readonly streams: readonly StreamSchema[], private readonly found: QueryClass) {}
+  constructor(
+    private readonly sqlite: Sqlite3Static,
+    private readonly streams: readonly StreamSchema[],
+    private readonly found: QueryClass,
+  ) {}
 
   /** What a query touches, found without any event; `Refused` where the class does not admit it. */
   admit(query: SqlQuery): AdmittedQuery {
@@ -85,18 +98,29 @@ export class QuerySandbox {
   }
 
   /** Put the touched fields of a stream in; the others hold nothing. */
-  private load(database: Database, { name, fields }: StreamSchema, touched: readonly string[], source: EventSource): void {
+  private load(
+    database: Database,
+    { name, fields }: StreamSchema,
+    touched: readonly string[],
+    source: EventSource,
+  ): void {
     const wanted = fields.filter((each) => touched.includes(`${name}.${each.name}`));
     if (!wanted.length) return;
-    const events = source(name, wanted.map((each) => each.name));
+    const events = source(
+      name,
+      wanted.map((each) => each.name),
+    );
     if (events.length > EVENTS) throw new Stopped("there are too many events");
     database.exec("BEGIN");
-    const insert = database.prepare(`INSERT INTO ${name} (${wanted.map((each) => each.name).join(", ")}) VALUES (${wanted.map(() => "?").join(", ")})`);
+    const insert = database.prepare(
+      `INSERT INTO ${name} (${wanted.map((each) => each.name).join(", ")}) VALUES (${wanted.map(() => "?").join(", ")})`,
+    );
     try {
       for (const event of events) {
         if (event.length !== wanted.length) throw new RangeError("an event has another number of fields");
         event.forEach((value, at) => {
-          if (value !== null && typeOfValue(value) !== wanted[at]!.type) throw new RangeError("an event holds a value of another type");
+          if (value !== null && typeOfValue(value) !== wanted[at]!.type)
+            throw new RangeError("an event holds a value of another type");
           this.bind(insert, at + 1, value);
         });
         insert.stepReset();
@@ -120,15 +144,24 @@ export class QuerySandbox {
     const { capi } = this.sqlite;
     database.exec(`PRAGMA query_only = ON; PRAGMA hard_heap_limit = ${HEAP}`);
     const limits: [number, number][] = [
-      [capi.SQLITE_LIMIT_LENGTH, LENGTH], [capi.SQLITE_LIMIT_SQL_LENGTH, LONGEST_SQL], [capi.SQLITE_LIMIT_COLUMN, MOST_FIELDS],
-      [capi.SQLITE_LIMIT_EXPR_DEPTH, 64], [capi.SQLITE_LIMIT_COMPOUND_SELECT, 16], [capi.SQLITE_LIMIT_VDBE_OP, 25_000],
-      [capi.SQLITE_LIMIT_FUNCTION_ARG, 16], [capi.SQLITE_LIMIT_ATTACHED, 0], [capi.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 64],
-      [capi.SQLITE_LIMIT_VARIABLE_NUMBER, 64], [capi.SQLITE_LIMIT_TRIGGER_DEPTH, 1], [capi.SQLITE_LIMIT_WORKER_THREADS, 0],
+      [capi.SQLITE_LIMIT_LENGTH, LENGTH],
+      [capi.SQLITE_LIMIT_SQL_LENGTH, LONGEST_SQL],
+      [capi.SQLITE_LIMIT_COLUMN, MOST_FIELDS],
+      [capi.SQLITE_LIMIT_EXPR_DEPTH, 64],
+      [capi.SQLITE_LIMIT_COMPOUND_SELECT, 16],
+      [capi.SQLITE_LIMIT_VDBE_OP, 25_000],
+      [capi.SQLITE_LIMIT_FUNCTION_ARG, 16],
+      [capi.SQLITE_LIMIT_ATTACHED, 0],
+      [capi.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 64],
+      [capi.SQLITE_LIMIT_VARIABLE_NUMBER, 64],
+      [capi.SQLITE_LIMIT_TRIGGER_DEPTH, 1],
+      [capi.SQLITE_LIMIT_WORKER_THREADS, 0],
     ];
     for (const [limit, most] of limits) capi.sqlite3_limit(database, limit as never, most);
     let [strides, spent] = [0, false];
     const begun = performance.now();
-    const meter = (): number => Number((spent = ++strides * STRIDE >= STEPS || performance.now() - begun > 1_000 * SECONDS));
+    const meter = (): number =>
+      Number((spent = ++strides * STRIDE >= STEPS || performance.now() - begun > 1_000 * SECONDS));
     capi.sqlite3_progress_handler(database, STRIDE, meter, 0);
     capi.sqlite3_set_authorizer(database, (_, action, one, two) => authorizer.judged(action, text(one), text(two)), 0);
     try {
@@ -193,7 +226,11 @@ class Authorizer {
   private readonly read = new Set<string>();
   private readonly counted = new Set<string>();
 
-  constructor(private readonly sqlite: Sqlite3Static, streams: readonly StreamSchema[], private readonly found: QueryClass) {
+  constructor(
+    private readonly sqlite: Sqlite3Static,
+    streams: readonly StreamSchema[],
+    private readonly found: QueryClass,
+  ) {
     this.schemas = new Map(streams.map(({ name, fields }) => [name, new Set(fields.map((each) => each.name))]));
   }
 
@@ -201,7 +238,9 @@ class Authorizer {
   get touched(): string[] {
     const streamOf = (field: string): string => field.slice(0, field.indexOf("."));
     const named = new Set([...this.read].map(streamOf));
-    const counted = this.found.fields.filter((field) => this.counted.has(streamOf(field)) && !named.has(streamOf(field)));
+    const counted = this.found.fields.filter(
+      (field) => this.counted.has(streamOf(field)) && !named.has(streamOf(field)),
+    );
     return [...new Set([...this.read, ...counted])].sort(byName);
   }
 
@@ -220,7 +259,9 @@ class Authorizer {
       case capi.SQLITE_SELECT:
         return null;
       case capi.SQLITE_FUNCTION:
-        return this.found.functions.includes(two.toLowerCase()) ? null : `queries here do not use the function ${two.slice(0, LONGEST_WORDS)}`;
+        return this.found.functions.includes(two.toLowerCase())
+          ? null
+          : `queries here do not use the function ${two.slice(0, LONGEST_WORDS)}`;
       case capi.SQLITE_READ:
         return this.reading(one.toLowerCase(), two);
       case capi.SQLITE_RECURSIVE:
@@ -231,13 +272,17 @@ class Authorizer {
 
   private reading(table: string, column: string): string | null {
     const fields = this.schemas.get(table);
-    if (!fields) return column || this.builtIn(table) ? `this device has no stream ${table.slice(0, LONGEST_WORDS)}` : null;
+    if (!fields)
+      return column || this.builtIn(table) ? `this device has no stream ${table.slice(0, LONGEST_WORDS)}` : null;
     if (!column) {
       this.counted.add(table);
-      return this.found.fields.some((field) => field.startsWith(`${table}.`)) ? null : `this device does not let queries count ${table}`;
+      return this.found.fields.some((field) => field.startsWith(`${table}.`))
+        ? null
+        : `this device does not let queries count ${table}`;
     }
     const name = `${table}.${column}`;
-    if (!fields.has(column) || !this.found.fields.includes(name)) return `this device does not let queries read ${table}.${column.slice(0, 63)}`;
+    if (!fields.has(column) || !this.found.fields.includes(name))
+      return `this device does not let queries read ${table}.${column.slice(0, 63)}`;
     this.read.add(name);
     return null;
   }

@@ -1,4 +1,4 @@
-import { bigEndian, type Bytes, type RandomBytes } from "../bytes.js";
+import { type Bytes, bigEndian, type RandomBytes } from "../bytes.js";
 import { CodecError } from "../errors.js";
 import { ceil, expBounds } from "../exponential_bounds.js";
 import { Fraction } from "../fraction.js";
@@ -30,13 +30,20 @@ export interface Randomiser {
 export function readRandomiser(json: Json | undefined): Randomiser {
   const [kind, value] = typed(json, "the randomiser");
   if (kind === "UnaryEncoding") return unary(value);
-  if (kind !== "Symmetric" && kind !== "Asymmetric") throw new CodecError("a report is randomised by Symmetric, Asymmetric or UnaryEncoding");
+  if (kind !== "Symmetric" && kind !== "Asymmetric")
+    throw new CodecError("a report is randomised by Symmetric, Asymmetric or UnaryEncoding");
   const epsilon = fraction(fieldsOf(value, kind, "epsilon")["epsilon"], "the local ε");
   const long = [epsilon.numerator, epsilon.denominator].some((part) => part >= 1n << 128n);
   if (long || epsilon.compare(LEAST_LOCAL) < 0 || epsilon.compare(MOST_LOCAL) > 0) {
     throw new CodecError("the local epsilon of a report is between 2^-20 and 64, with at most 128 binary digits");
   }
-  return { kind, epsilon, keep: HALF, turnOn: HALF, replacement: kind === "Symmetric" ? epsilon.times(new Fraction(2)) : epsilon };
+  return {
+    kind,
+    epsilon,
+    keep: HALF,
+    turnOn: HALF,
+    replacement: kind === "Symmetric" ? epsilon.times(new Fraction(2)) : epsilon,
+  };
 }
 
 function unary(json: Json): Randomiser {
@@ -45,9 +52,11 @@ function unary(json: Json): Randomiser {
   if (lit.numerator <= 0n || lit.compare(kept) >= 0 || kept.compare(ONE) >= 0) {
     throw new CodecError("a 1 is kept with a probability below 1, and above that with which a 0 is turned on");
   }
-  if (kept.denominator >= LONGEST || lit.denominator >= LONGEST) throw new CodecError("the probabilities of a report have denominators below 2^63");
+  if (kept.denominator >= LONGEST || lit.denominator >= LONGEST)
+    throw new CodecError("the probabilities of a report have denominators below 2^63");
   const replacement = logarithm(kept.over(lit).times(ONE.minus(lit)).over(ONE.minus(kept)));
-  if (replacement.compare(LEAST_LOCAL) < 0 || replacement.compare(MOST_LOCAL) > 0) throw new CodecError("the local epsilon of a report is between 2^-20 and 64");
+  if (replacement.compare(LEAST_LOCAL) < 0 || replacement.compare(MOST_LOCAL) > 0)
+    throw new CodecError("the local epsilon of a report is between 2^-20 and 64");
   return { kind: "UnaryEncoding", epsilon: replacement, keep: kept, turnOn: lit, replacement };
 }
 
@@ -66,23 +75,29 @@ export function logarithm(x: Fraction): Fraction {
 
 type Bounds = (digits: number) => readonly [bigint, bigint];
 
-const rational = (p: Fraction): Bounds => (digits) => {
-  const top = p.numerator << BigInt(digits);
-  return [top / p.denominator, ceil(top, p.denominator)];
-};
+const rational =
+  (p: Fraction): Bounds =>
+  (digits) => {
+    const top = p.numerator << BigInt(digits);
+    return [top / p.denominator, ceil(top, p.denominator)];
+  };
 
 /** 2ⁿ/(e^x + 1) between two integers: e^−x/(1 + e^−x) grows with e^−x. */
-const logistic = (x: Fraction): Bounds => (digits) => {
-  const bits = digits + 8;
-  const [low, high] = expBounds(x, bits);
-  const one = 1n << BigInt(bits);
-  return [(low << BigInt(digits)) / (one + low), ceil(high << BigInt(digits), one + high)];
-};
+const logistic =
+  (x: Fraction): Bounds =>
+  (digits) => {
+    const bits = digits + 8;
+    const [low, high] = expBounds(x, bits);
+    const one = 1n << BigInt(bits);
+    return [(low << BigInt(digits)) / (one + low), ceil(high << BigInt(digits), one + high)];
+  };
 
-const other = (bounds: Bounds): Bounds => (digits) => {
-  const [low, high] = bounds(digits);
-  return [(1n << BigInt(digits)) - high, (1n << BigInt(digits)) - low];
-};
+const other =
+  (bounds: Bounds): Bounds =>
+  (digits) => {
+    const [low, high] = bounds(digits);
+    return [(1n << BigInt(digits)) - high, (1n << BigInt(digits)) - low];
+  };
 
 /** The two chances of a law, each as what encloses 2ⁿ of it. */
 export function chancesOf({ kind, epsilon, keep, turnOn }: Randomiser): { keep: Bounds; turnOn: Bounds } {
@@ -102,7 +117,8 @@ function remembered(bounds: Bounds): Bounds {
 
 /** What one person sends, of 1s and 0s: their 1 at `place`, with coins thrown over all. Exact; O(size), some 2 µs each. */
 export function report(law: Randomiser, random: RandomBytes, place: number, size: number): Uint32Array {
-  if (!Number.isInteger(place) || place < 0 || place >= size) throw new RangeError("the place of a report is one of its places");
+  if (!Number.isInteger(place) || place < 0 || place >= size)
+    throw new RangeError("the place of a report is one of its places");
   const { keep, turnOn } = chancesOf(law);
   const drawn = pooled(random);
   const bits = Uint32Array.from({ length: size }, () => (new LazyUniform(drawn).below(turnOn) ? 1 : 0));

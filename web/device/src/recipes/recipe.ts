@@ -11,10 +11,24 @@ import { type Randomiser, readRandomiser } from "./randomiser.js";
 import { ANALYSIS, CARRIERS } from "./shipped_policy.js";
 import { type SqlQuery, sqlQuery } from "./sql_query.js";
 
-const [MOST_FEATURES, MOST_COHORT_FIELDS, MOST_COHORT_VALUES, LONGEST_PURPOSE, LONGEST_LOCALE] = [16, 16, 1_024, 2_000, 200];
+const [MOST_FEATURES, MOST_COHORT_FIELDS, MOST_COHORT_VALUES, LONGEST_PURPOSE, LONGEST_LOCALE] = [
+  16, 16, 1_024, 2_000, 200,
+];
 const [LARGEST_LOCAL, LARGEST_DELTA, LARGEST_COHORT] = [new Fraction(20), new Fraction(1, 1_000), 2 ** 40];
 const FIELDS = [
-  "analysis", "carrier", "cohort", "delta", "epsilon", "features", "id", "local_epsilon", "minimum_cohort", "no_match", "purpose", "query", "version",
+  "analysis",
+  "carrier",
+  "cohort",
+  "delta",
+  "epsilon",
+  "features",
+  "id",
+  "local_epsilon",
+  "minimum_cohort",
+  "no_match",
+  "purpose",
+  "query",
+  "version",
 ];
 
 /** Everything that a device is sent when it is asked about its events. */
@@ -58,9 +72,15 @@ export async function readRecipe(json: Json | undefined): Promise<Recipe> {
   }
   const noneBin = oneOf(found["no_match"], "NoMatch", ["none", "random"]) === "none";
   const bins = features.reduce((product, { rule }) => Math.min(product * rule.size, 2 * MOST_BINS), 1);
-  if (bins + Number(noneBin) > MOST_BINS) throw new CodecError(`a recipe has at most ${MOST_BINS} bins: use fewer buckets`);
+  if (bins + Number(noneBin) > MOST_BINS)
+    throw new CodecError(`a recipe has at most ${MOST_BINS} bins: use fewer buckets`);
   const recipe: Recipe = {
-    id, analysis, purpose, features, bins, noneBin,
+    id,
+    analysis,
+    purpose,
+    features,
+    bins,
+    noneBin,
     version: whole(found["version"], "the version of a recipe", 1, 2 ** 31 - 1),
     query: queryOf(found["query"]),
     cohort: cohortOf(found["cohort"]),
@@ -86,16 +106,22 @@ function coins(json: Json | undefined): Randomiser {
 }
 
 function checkPrices({ local, epsilon, delta, randomiser }: Recipe): void {
-  if (local.numerator <= 0n || local.compare(LARGEST_LOCAL) > 0) throw new CodecError("the local ε is above 0 and at most 20");
-  if (randomiser && randomiser.replacement.compare(local) > 0) throw new CodecError("these reports tell more than the local ε that the recipe states");
-  if (epsilon.numerator <= 0n || epsilon.compare(local) > 0) throw new CodecError("the ε of the sum is above 0, and at most that of one report");
+  if (local.numerator <= 0n || local.compare(LARGEST_LOCAL) > 0)
+    throw new CodecError("the local ε is above 0 and at most 20");
+  if (randomiser && randomiser.replacement.compare(local) > 0)
+    throw new CodecError("these reports tell more than the local ε that the recipe states");
+  if (epsilon.numerator <= 0n || epsilon.compare(local) > 0)
+    throw new CodecError("the ε of the sum is above 0, and at most that of one report");
   if (delta.numerator < 0n || delta.compare(LARGEST_DELTA) > 0) throw new CodecError("δ lies between 0 and 1/1000");
 }
 
 /** The law of its reports: the one that it names, or the asymmetric one with its ε₀. */
 export function matchesLaw(recipe: Recipe, law: Randomiser): boolean {
   const named = recipe.randomiser;
-  return named === null || (law.kind === named.kind && law.keep.compare(named.keep) === 0 && law.turnOn.compare(named.turnOn) === 0);
+  return (
+    named === null ||
+    (law.kind === named.kind && law.keep.compare(named.keep) === 0 && law.turnOn.compare(named.turnOn) === 0)
+  );
 }
 
 /** The bins of the rows that a recipe asks for; those that begin with none of its prefixes are not. */
@@ -115,7 +141,8 @@ export function matchingBins({ features, columns }: Recipe, rows: readonly (read
 }
 
 function name(json: Json | undefined, what: string): string {
-  if (typeof json !== "string" || !ANALYSIS.test(json)) throw new CodecError(`the ${what} of a recipe is lower-case letters, digits, '.', '_' and '-' (100 at most)`);
+  if (typeof json !== "string" || !ANALYSIS.test(json))
+    throw new CodecError(`the ${what} of a recipe is lower-case letters, digits, '.', '_' and '-' (100 at most)`);
   return json;
 }
 
@@ -126,33 +153,42 @@ function list(json: Json | undefined, what: string): readonly Json[] {
 
 function oneOf(json: Json | undefined, type: string, known: readonly string[]): string {
   const [kind, value] = typed(json, type);
-  if (kind !== type || typeof value !== "string" || !known.includes(value)) throw new CodecError(`a ${type} is one of ${known.join(", ")}`);
+  if (kind !== type || typeof value !== "string" || !known.includes(value))
+    throw new CodecError(`a ${type} is one of ${known.join(", ")}`);
   return value;
 }
 
 function price(json: Json | undefined, what: string): Fraction {
   const found = fraction(json, what);
   const absolute = found.numerator < 0n ? -found.numerator : found.numerator;
-  if (absolute >= 1n << 64n || found.denominator >= 1n << 64n) throw new CodecError(`${what} of a recipe has at most 19 digits above and below its bar`);
+  if (absolute >= 1n << 64n || found.denominator >= 1n << 64n)
+    throw new CodecError(`${what} of a recipe has at most 19 digits above and below its bar`);
   return found;
 }
 
 function queryOf(json: Json | undefined): SqlQuery {
   const { text, parameters } = fieldsOfType(json, "SqlQuery", "the query", "parameters", "text");
-  return sqlQuery(text, list(parameters, "parameters").map((each) => {
-    const { name: own, value } = fieldsOfType(each, "Parameter", "a parameter", "name", "value");
-    return [own, value] as const;
-  }));
+  return sqlQuery(
+    text,
+    list(parameters, "parameters").map((each) => {
+      const { name: own, value } = fieldsOfType(each, "Parameter", "a parameter", "name", "value");
+      return [own, value] as const;
+    }),
+  );
 }
 
 function cohortOf(json: Json | undefined): Map<string, readonly string[]> {
   const found = list(json, "cohort's fields").map((each) => {
     const { name: own, values } = fieldsOfType(each, "CohortField", "a cohort's field", "name", "values");
     const known = checkName(own, "the name of a cohort's field");
-    const texts = list(values, "cohort's values").map((value) => checkText(textOf(value, "a value"), `a value of ${known}`, LONGEST_LOCALE));
-    if (texts.length < 1 || texts.length > MOST_COHORT_VALUES || !distinct(texts)) throw new CodecError(`a cohort asks for 1 to ${MOST_COHORT_VALUES} values of ${known}, each once`);
+    const texts = list(values, "cohort's values").map((value) =>
+      checkText(textOf(value, "a value"), `a value of ${known}`, LONGEST_LOCALE),
+    );
+    if (texts.length < 1 || texts.length > MOST_COHORT_VALUES || !distinct(texts))
+      throw new CodecError(`a cohort asks for 1 to ${MOST_COHORT_VALUES} values of ${known}, each once`);
     return [known, texts] as const;
   });
-  if (found.length > MOST_COHORT_FIELDS || !distinct(found.map(([own]) => own))) throw new CodecError(`a recipe has 0 to ${MOST_COHORT_FIELDS} fields of its cohort, of different names`);
+  if (found.length > MOST_COHORT_FIELDS || !distinct(found.map(([own]) => own)))
+    throw new CodecError(`a recipe has 0 to ${MOST_COHORT_FIELDS} fields of its cohort, of different names`);
   return new Map(found);
 }

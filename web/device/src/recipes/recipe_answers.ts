@@ -17,11 +17,22 @@ const PLACES = "places";
  * A person's places as a stream of events, until `keep` days after they were given to the device, and after their own time
  * where that is known. The oldest day first; those without a time before all.
  */
-export function placesAsEvents(places: readonly Place[], given: number, policy: ShippedPolicy, now: number): EventSource {
+export function placesAsEvents(
+  places: readonly Place[],
+  given: number,
+  policy: ShippedPolicy,
+  now: number,
+): EventSource {
   const keep = policy.streams.find(({ name }) => name === PLACES)?.keep ?? 0;
-  const dayOf = ({ time }: Place): number => Math.floor(1_000 * (time ?? 0) / DAY);
+  const dayOf = ({ time }: Place): number => Math.floor((1_000 * (time ?? 0)) / DAY);
   const kept = ({ time }: Place): boolean => 1_000 * (time ?? Infinity) > now - keep * DAY;
-  const there = given + keep * DAY > now ? places.filter(({ lon }) => !Number.isNaN(lon)).filter(kept).sort((one, other) => dayOf(one) - dayOf(other)) : [];
+  const there =
+    given + keep * DAY > now
+      ? places
+          .filter(({ lon }) => !Number.isNaN(lon))
+          .filter(kept)
+          .sort((one, other) => dayOf(one) - dayOf(other))
+      : [];
   return (stream, fields) => {
     if (stream !== PLACES) return [];
     return there.map(({ lon, lat, time }) => {
@@ -43,7 +54,9 @@ export function admitted(sqlite: Sqlite3Static, recipe: Recipe, policy: ShippedP
   const [sandbox] = sandboxOf(sqlite, recipe, policy);
   const found = sandbox.admit(recipe.query);
   if (found.columns !== recipe.columns) {
-    throw new Refused(`the query gives rows of ${found.columns} columns, but the features of ${recipe.id} read ${recipe.columns}`);
+    throw new Refused(
+      `the query gives rows of ${found.columns} columns, but the features of ${recipe.id} read ${recipe.columns}`,
+    );
   }
   return found;
 }
@@ -54,7 +67,11 @@ export function admitted(sqlite: Sqlite3Static, recipe: Recipe, policy: ShippedP
  * `coins` follow from the bins of all matching rows.
  */
 export async function answered(
-  sqlite: Sqlite3Static, { recipe, law }: AskedRecipe, query: AdmittedQuery, policy: ShippedPolicy, source: EventSource,
+  sqlite: Sqlite3Static,
+  { recipe, law }: AskedRecipe,
+  query: AdmittedQuery,
+  policy: ShippedPolicy,
+  source: EventSource,
   coins: (own: Bytes) => Promise<RandomBytes>,
 ): Promise<Uint32Array> {
   const own = matching(sqlite, recipe, query, policy, source);
@@ -64,7 +81,11 @@ export async function answered(
 
 /** The bins of the rows that match; none where anything goes wrong. */
 export function matching(
-  sqlite: Sqlite3Static, recipe: Recipe, query: AdmittedQuery, policy: ShippedPolicy, source: EventSource,
+  sqlite: Sqlite3Static,
+  recipe: Recipe,
+  query: AdmittedQuery,
+  policy: ShippedPolicy,
+  source: EventSource,
 ): number[] {
   try {
     const [sandbox, analysis] = sandboxOf(sqlite, recipe, policy);

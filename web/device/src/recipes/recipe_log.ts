@@ -57,8 +57,12 @@ export class RecipeLog {
     if (reason !== null) throw new Refused(reason);
     if (this.stopped.has(round.study)) throw new Refused("the study was stopped, as the server's public log says");
     const found = this.asked.get(round.task);
-    if (found === undefined) throw new Refused("this recipe is not in the server's public log, so nobody else can see what this device is asked");
-    if (found !== canonicalJson([...round.words])) throw new Refused("the server's public log says something else of this round than its task");
+    if (found === undefined)
+      throw new Refused(
+        "this recipe is not in the server's public log, so nobody else can see what this device is asked",
+      );
+    if (found !== canonicalJson([...round.words]))
+      throw new Refused("the server's public log says something else of this round than its task");
   }
 
   /** Why this is not the log that a device has seen so much of before; null where it is. */
@@ -77,9 +81,14 @@ export class RecipeLog {
   private async page(get: (path: string) => Promise<HttpReply>): Promise<boolean> {
     const known = this.head.entries;
     const answer = await get(`/v1/recipes?after=${Math.max(0, known - 1)}`);
-    if (answer.status !== 200) throw new Unreachable(`the server shows no public log of recipes (HTTP ${answer.status})`, answer.wait);
-    if (answer.content.length > PAGE * (LINE.length + 1) || answer.content.some((byte) => byte > 0x7f)) throw new CodecError("a page of it is too long, or not in ASCII");
-    const lines = new TextDecoder().decode(answer.content).split("\n").filter((line) => line);
+    if (answer.status !== 200)
+      throw new Unreachable(`the server shows no public log of recipes (HTTP ${answer.status})`, answer.wait);
+    if (answer.content.length > PAGE * (LINE.length + 1) || answer.content.some((byte) => byte > 0x7f))
+      throw new CodecError("a page of it is too long, or not in ASCII");
+    const lines = new TextDecoder()
+      .decode(answer.content)
+      .split("\n")
+      .filter((line) => line);
     if (lines.length > PAGE) throw new CodecError(`a page of it has more than ${PAGE} entries`);
     if (known) {
       if (!lines.length) throw new CodecError(`entry ${known} is gone`);
@@ -92,11 +101,15 @@ export class RecipeLog {
   }
 
   private async take(line: string): Promise<void> {
-    if (this.head.entries >= MOST_ENTRIES) throw new CodecError(`it has more than the ${MOST_ENTRIES} entries that this device reads`);
+    if (this.head.entries >= MOST_ENTRIES)
+      throw new CodecError(`it has more than the ${MOST_ENTRIES} entries that this device reads`);
     const [head, found] = await entry(line, this.head);
     const task = found["task"];
     if (found["kind"] === "recipe" && typeof task === "string" && !this.asked.has(task)) {
-      this.asked.set(task, canonicalJson(["name", "version", "sha256", "study", "round", "people"].map((name) => found[name]!)));
+      this.asked.set(
+        task,
+        canonicalJson(["name", "version", "sha256", "study", "round", "people"].map((name) => found[name]!)),
+      );
     }
     if (found["kind"] === "stop" && typeof found["study"] === "string") this.stopped.add(found["study"]);
     this.head = head;
@@ -110,11 +123,16 @@ async function entry(line: string, { entries, digest }: LogHead): Promise<[LogHe
   const found = parseJson(line, LINE);
   if (!isObject(found)) throw new CodecError(`${wrong}: this line is not an entry`);
   const names = Object.keys(found).filter((name) => name !== "digest");
-  if (names.length !== FIELDS.length || !FIELDS.every((name, at) => names[at] === name) || found["seq"] !== BigInt(entries + 1)) {
+  if (
+    names.length !== FIELDS.length ||
+    !FIELDS.every((name, at) => names[at] === name) ||
+    found["seq"] !== BigInt(entries + 1)
+  ) {
     throw new CodecError(`${wrong}: one was removed, added or changed`);
   }
   const text = `{${FIELDS.map((name) => `${canonicalJson(name)}:${canonicalJson(found[name]!)}`).join(",")}}`;
   const own: Bytes = await sha256(join(ascii("hazemap recipes 1"), utf8(text)));
-  if (found["previous"] !== digest || found["digest"] !== hex(own)) throw new CodecError(`${wrong}: it, or one before it, was changed`);
+  if (found["previous"] !== digest || found["digest"] !== hex(own))
+    throw new CodecError(`${wrong}: it, or one before it, was changed`);
   return [{ entries: entries + 1, digest: hex(own) }, found as Record<string, Json>];
 }

@@ -34,8 +34,12 @@ interface Weighed {
 export async function acceptPolicy(record: DeviceRecord, text: string, key: string): Promise<ShippedPolicy> {
   const fresh = await readSignedPolicy(text);
   const given = key.trim().toLowerCase();
-  if (given && given !== fresh.key) throw new InputError("this policy is signed by another key than the one that you gave");
-  if (record.shipped === undefined && !given) throw new InputError("the first policy of a device needs the key that it is to be signed by: 64 hexadecimal digits");
+  if (given && given !== fresh.key)
+    throw new InputError("this policy is signed by another key than the one that you gave");
+  if (record.shipped === undefined && !given)
+    throw new InputError(
+      "the first policy of a device needs the key that it is to be signed by: 64 hexadecimal digits",
+    );
   if (record.shipped !== undefined && record.shipped !== text) {
     try {
       checkUpdate(fresh, await readSignedPolicy(record.shipped));
@@ -53,8 +57,12 @@ export class RecipeSide {
   private known: { text: string; policy: ShippedPolicy } | null = null;
 
   constructor(
-    private readonly record: DeviceRecord, private readonly own: Policy, private readonly places: readonly Place[],
-    private readonly coins: Coins, private readonly tell: (line: string) => void, private readonly parts: RecipeParts | null,
+    private readonly record: DeviceRecord,
+    private readonly own: Policy,
+    private readonly places: readonly Place[],
+    private readonly coins: Coins,
+    private readonly tell: (line: string) => void,
+    private readonly parts: RecipeParts | null,
   ) {
     this.log = parts?.log ?? new RecipeLog();
   }
@@ -66,7 +74,11 @@ export class RecipeSide {
   /** What the public log has to say of a task. */
   static logged({ campaign, round, cohort, digest, asked }: Task): LoggedRound {
     const { id, version, digest: recipe } = asked!.recipe;
-    return { task: hex(digest), study: campaign, words: [id, BigInt(version), recipe, campaign, BigInt(round), BigInt(cohort.people)] };
+    return {
+      task: hex(digest),
+      study: campaign,
+      words: [id, BigInt(version), recipe, campaign, BigInt(round), BigInt(cohort.people)],
+    };
   }
 
   /** Keep what was read of the log, unless it does not go on from what was seen. The caller saves. */
@@ -102,7 +114,13 @@ export class RecipeSide {
       throw new Refused("this device cannot run queries where it is");
     }
     const query = admitted(sqlite, recipe, policy);
-    const asked = { recipe, fields: query.touched, people: terms.survivors, study: task.campaign, whole: [task.budget, task.budgetDelta] as const };
+    const asked = {
+      recipe,
+      fields: query.touched,
+      people: terms.survivors,
+      study: task.campaign,
+      whole: [task.budget, task.budgetDelta] as const,
+    };
     checkAccount(this.record, asked, policy, now, (reason) => this.tell(`cannot pay: ${reason}`));
     return { policy, query, sqlite, asked };
   }
@@ -118,10 +136,23 @@ export class RecipeSide {
     const { recipe } = task.asked!;
     this.tell(
       `pays ε = ${recipe.epsilon.toNumber()} and δ = ${recipe.delta.toNumber()} for the recipe ${recipe.id} (ε₀ = ${recipe.local.toNumber()}): its query ` +
-      `reads ${asked.fields.join(", ")}; what it says was randomised here, and is ${bitsOf(vector)}`,
+        `reads ${asked.fields.join(", ")}; what it says was randomised here, and is ${bitsOf(vector)}`,
     );
-    const about = { analysis: recipe.analysis, fields: asked.fields, delta: recipe.delta.toString(), local: recipe.local.toString(), digest: recipe.digest };
-    return { campaign: task.campaign, round: task.round, session, epsilon: recipe.epsilon.toString(), time: paidAt, recipe: about };
+    const about = {
+      analysis: recipe.analysis,
+      fields: asked.fields,
+      delta: recipe.delta.toString(),
+      local: recipe.local.toString(),
+      digest: recipe.digest,
+    };
+    return {
+      campaign: task.campaign,
+      round: task.round,
+      session,
+      epsilon: recipe.epsilon.toString(),
+      time: paidAt,
+      recipe: about,
+    };
   }
 }
 
@@ -130,4 +161,3 @@ function bitsOf(vector: Uint32Array): string {
   const ones = [...vector.keys()].filter((at) => vector[at]);
   return `${ones.length} of ${vector.length} numbers set${ones.length && ones.length <= 20 ? `: ${ones.join(", ")}` : ""}`;
 }
-

@@ -3,11 +3,19 @@ import { verified } from "../ed25519.js";
 import { CodecError, InputError, Refused, UnknownKind } from "../errors.js";
 import { Fraction } from "../fraction.js";
 import { isObject, type Json, type JsonLimits, type JsonObject, parseJson } from "../json_text.js";
-import { canonicalJson } from "./canonical_json.js";
 import { fits } from "../name_pattern.js";
+import { canonicalJson } from "./canonical_json.js";
 import { checkName, checkText, checkValue, distinct, LONGEST_VALUE, type Value } from "./checked_text.js";
 import {
-  byName, checkClass, checkSchema, checkTemplate, FIELD_TYPES, fieldName, MOST_STREAMS, type QueryClass, type StreamSchema,
+  byName,
+  checkClass,
+  checkSchema,
+  checkTemplate,
+  FIELD_TYPES,
+  fieldName,
+  MOST_STREAMS,
+  type QueryClass,
+  type StreamSchema,
 } from "./query_class.js";
 import { sqlQuery } from "./sql_query.js";
 
@@ -69,43 +77,63 @@ export interface SignedPolicy {
 /** The policy in a signed file; `InputError` for any other, and where its signature does not fit. */
 export async function readSignedPolicy(text: string): Promise<SignedPolicy> {
   try {
-    const { policy, key, signature } = fields(parseJson(text, LIMITS), "a signed policy", ["key", "policy", "signature"]);
+    const { policy, key, signature } = fields(parseJson(text, LIMITS), "a signed policy", [
+      "key",
+      "policy",
+      "signature",
+    ]);
     const made = shippedPolicy(policy!);
     const [signer, seal] = [digits(key, 32), digits(signature, 64)];
     const statement = join(ascii("hazemap policy 1"), await sha256(ascii(canonicalJson(policy!))));
-    if (!(await verified(signer, seal, statement))) throw new CodecError("the signature does not fit: it was changed, or damaged on its way");
+    if (!(await verified(signer, seal, statement)))
+      throw new CodecError("the signature does not fit: it was changed, or damaged on its way");
     return { policy: made, key: hex(signer) };
   } catch (error) {
-    if (error instanceof CodecError || error instanceof UnknownKind) throw new InputError(`this is no signed policy: ${error.message}`);
+    if (error instanceof CodecError || error instanceof UnknownKind)
+      throw new InputError(`this is no signed policy: ${error.message}`);
     throw error;
   }
 }
 
 function digits(json: Json | undefined, length: number): Bytes {
-  if (typeof json !== "string" || json.length !== 2 * length || !/^[0-9a-f]*$/.test(json)) throw new CodecError("a key and a signature are hexadecimal digits");
+  if (typeof json !== "string" || json.length !== 2 * length || !/^[0-9a-f]*$/.test(json))
+    throw new CodecError("a key and a signature are hexadecimal digits");
   return unhex(json);
 }
 
 /** `Refused` where a device that has accepted a policy does not take this one after it. */
 export function checkUpdate(fresh: SignedPolicy, before: SignedPolicy): void {
   const [policy, old] = [fresh.policy, before.policy];
-  if (fresh.key !== before.key) throw new Refused("this policy is signed by another key than the one that was accepted first");
+  if (fresh.key !== before.key)
+    throw new Refused("this policy is signed by another key than the one that was accepted first");
   if (policy.name !== old.name) throw new Refused(`this device has the policy ${old.name}, and takes no other`);
-  if (policy.version <= old.version) throw new Refused(`this device has had version ${old.version} and needs a later one`);
+  if (policy.version <= old.version)
+    throw new Refused(`this device has had version ${old.version} and needs a later one`);
   if (policy.days < old.days) throw new Refused(`the period was ${old.days} days: it may grow only`);
   const gone = old.limits.find(({ days }) => !policy.limits.some((limit) => limit.days === days));
   if (gone) throw new Refused(`the limit over ${gone.days} days is gone: its numbers may change, but it stays`);
   for (const stream of policy.streams) {
     const known = old.streams.find(({ name }) => name === stream.name);
-    if (known && known.written !== stream.written) throw new Refused(`the stream ${stream.name} has other fields than before`);
+    if (known && known.written !== stream.written)
+      throw new Refused(`the stream ${stream.name} has other fields than before`);
   }
 }
 
 /** The policy in plain values, as it is signed; `CodecError` unless each is known, of its type, and written in its one way. */
 export function shippedPolicy(json: Json): ShippedPolicy {
-  const page = fields(json, "a policy", ["name", "version", "days", "limits", "streams", "fields", "analyses", "accounting"]);
+  const page = fields(json, "a policy", [
+    "name",
+    "version",
+    "days",
+    "limits",
+    "streams",
+    "fields",
+    "analyses",
+    "accounting",
+  ]);
   const accounting = page["accounting"];
-  if (accounting === "zcdp") throw new UnknownKind("zcdp", "this device adds ε and δ up: it takes no policy that counts in zCDP");
+  if (accounting === "zcdp")
+    throw new UnknownKind("zcdp", "this device adds ε and δ up: it takes no policy that counts in zCDP");
   if (accounting !== "basic") throw new CodecError("the accounting of a policy is basic or zcdp");
   const policy: ShippedPolicy = {
     name: checkName(page["name"], "the name of a policy"),
@@ -113,10 +141,13 @@ export function shippedPolicy(json: Json): ShippedPolicy {
     days: whole(page["days"], "the period of a policy", 1, MOST_DAYS),
     limits: list(page["limits"], "the limits").map(limit),
     streams: entries(page["streams"], "the streams").map(stream),
-    fields: new Map(entries(page["fields"], "the fields").map(([name, found]) => [fieldName(name), fieldBudget(name, found)])),
+    fields: new Map(
+      entries(page["fields"], "the fields").map(([name, found]) => [fieldName(name), fieldBudget(name, found)]),
+    ),
     analyses: new Map(entries(page["analyses"], "the analyses").map(([name, found]) => [name, analysis(name, found)])),
   };
-  if (policy.limits.length < 1 || policy.limits.length > 16) throw new CodecError("a policy has 1 to 16 limits over everything that a device answers");
+  if (policy.limits.length < 1 || policy.limits.length > 16)
+    throw new CodecError("a policy has 1 to 16 limits over everything that a device answers");
   if (policy.analyses.size > 256) throw new CodecError("a policy has at most 256 analyses");
   checkNames(policy);
   return policy;
@@ -125,14 +156,18 @@ export function shippedPolicy(json: Json): ShippedPolicy {
 function checkNames({ streams, fields: budgets, analyses }: ShippedPolicy): void {
   const known = new Set(streams.flatMap(({ name, fields: own }) => own.map((field) => `${name}.${field.name}`)));
   const strange = [...budgets.keys()].find((field) => !known.has(field));
-  if (strange !== undefined) throw new CodecError(`the field ${strange} has a budget, but no stream of this policy has it`);
+  if (strange !== undefined)
+    throw new CodecError(`the field ${strange} has a budget, but no stream of this policy has it`);
   for (const { name, queries, cohortFields } of analyses.values()) {
-    if (streams.length < 1 || streams.length > MOST_STREAMS) throw new CodecError(`a device has 1 to ${MOST_STREAMS} streams`);
+    if (streams.length < 1 || streams.length > MOST_STREAMS)
+      throw new CodecError(`a device has 1 to ${MOST_STREAMS} streams`);
     const free = queries.fields.find((field) => !budgets.has(field));
-    if (free !== undefined) throw new CodecError(`the analysis ${name} may read ${free}, which has no budget: give it one`);
+    if (free !== undefined)
+      throw new CodecError(`the analysis ${name} may read ${free}, which has no budget: give it one`);
     for (const told of cohortFields.values()) {
       if (!known.has(told)) throw new CodecError(`the cohort field ${told} of ${name} is in no stream of this policy`);
-      if (budgets.has(told)) throw new CodecError(`${told} is told in the clear as a cohort field, so it cannot have a budget as well`);
+      if (budgets.has(told))
+        throw new CodecError(`${told} is told in the clear as a cohort field, so it cannot have a budget as well`);
     }
   }
 }
@@ -145,20 +180,40 @@ function limit(json: Json): DeviceLimit {
 function stream([name, json]: readonly [string, Json]): EventStream {
   const page = fields(json, "a stream", ["keep", "fields"]);
   const own = list(page["fields"], "the fields of a stream").map((field) => eventField(field));
-  const made = { name, keep: whole(page["keep"], "the days that events are kept", 1, LONGEST_KEPT), fields: own, written: canonicalJson(page["fields"]!) };
+  const made = {
+    name,
+    keep: whole(page["keep"], "the days that events are kept", 1, LONGEST_KEPT),
+    fields: own,
+    written: canonicalJson(page["fields"]!),
+  };
   checkSchema(made);
   return made;
 }
 
 function eventField(json: Json): StreamSchema["fields"][number] {
-  const { name, type, values, optional } = fields(json, "a field of a stream", ["name", "type", "values", "optional"], ["values", "optional"]);
-  const texts = some(values, "the values of a category").map((value) => checkText(value, "a value of a category", LONGEST_VALUE));
-  if (optional !== undefined && optional !== true) throw new CodecError("a field is optional: true, or says nothing of it");
+  const { name, type, values, optional } = fields(
+    json,
+    "a field of a stream",
+    ["name", "type", "values", "optional"],
+    ["values", "optional"],
+  );
+  const texts = some(values, "the values of a category").map((value) =>
+    checkText(value, "a value of a category", LONGEST_VALUE),
+  );
+  if (optional !== undefined && optional !== true)
+    throw new CodecError("a field is optional: true, or says nothing of it");
   if ((type === "category") !== texts.length > 0 || texts.length > MOST_VALUES || !distinct(texts)) {
     throw new CodecError("a category lists its values, each once, and nothing else does");
   }
-  const kinds: Readonly<Record<string, "integer" | "real" | "text">> = { integer: "integer", real: "real", text: "text", time: "integer", category: "text" };
-  if (typeof type !== "string" || !Object.hasOwn(kinds, type)) throw new CodecError("the type of a field is integer, real, text, time or category");
+  const kinds: Readonly<Record<string, "integer" | "real" | "text">> = {
+    integer: "integer",
+    real: "real",
+    text: "text",
+    time: "integer",
+    category: "text",
+  };
+  if (typeof type !== "string" || !Object.hasOwn(kinds, type))
+    throw new CodecError("the type of a field is integer, real, text, time or category");
   return { name: checkName(name, "the name of a field"), type: kinds[type]! };
 }
 
@@ -170,39 +225,55 @@ function fieldBudget(name: string, json: Json): FieldBudget {
 }
 
 function analysis(name: string, json: Json): AnalysisBudget {
-  if (!ANALYSIS.test(name)) throw new CodecError("an analysis is called by lower-case letters, digits, '.', '_' and '-' (100 at most)");
+  if (!ANALYSIS.test(name))
+    throw new CodecError("an analysis is called by lower-case letters, digits, '.', '_' and '-' (100 at most)");
   const what = `the analysis ${name}`;
   const names = ["purpose", "epsilon", "delta", "reports", "queries", "minimum_cohort", "carriers", "cohort_fields"];
   const page = fields(json, what, names);
   const purpose = checkText(page["purpose"], `the purpose of ${what}`, 500);
   if (!purpose.trim()) throw new CodecError(`${what} says what it is for; its purpose is empty`);
   const carriers = list(page["carriers"], `the carriers of ${what}`).map((each) => {
-    if (typeof each !== "string" || !CARRIERS.includes(each)) throw new CodecError(`a carrier of ${what} is one of ${CARRIERS.join(", ")}`);
+    if (typeof each !== "string" || !CARRIERS.includes(each))
+      throw new CodecError(`a carrier of ${what} is one of ${CARRIERS.join(", ")}`);
     return each;
   });
-  if (!carriers.length || !distinct(carriers)) throw new CodecError(`${what} names who may carry its answers, each once`);
+  if (!carriers.length || !distinct(carriers))
+    throw new CodecError(`${what} names who may carry its answers, each once`);
   return {
-    name, purpose, carriers, ...budget(page, what, false),
+    name,
+    purpose,
+    carriers,
+    ...budget(page, what, false),
     queries: queryClass(page["queries"]!),
     cohort: whole(page["minimum_cohort"], `the minimum cohort of ${what}`, 1, LARGEST_COHORT),
-    cohortFields: new Map(entries(page["cohort_fields"], "the cohort fields").map(([own, field]) => [checkName(own, "a cohort field"), fieldName(field)])),
+    cohortFields: new Map(
+      entries(page["cohort_fields"], "the cohort fields").map(([own, field]) => [
+        checkName(own, "a cohort field"),
+        fieldName(field),
+      ]),
+    ),
   };
 }
 
 function queryClass(json: Json): QueryClass {
   const page = fields(json, "a query class", ["fields", "functions", "listed", "templates"], ["listed", "templates"]);
-  if ("listed" in page && "templates" in page) throw new CodecError("a query class has listed queries or templates, not both");
-  const texts = (found: Json | undefined, what: string): string[] => list(found, what).map((each) => {
-    if (typeof each !== "string") throw new CodecError(`${what} are a list of texts`);
-    return each;
-  });
+  if ("listed" in page && "templates" in page)
+    throw new CodecError("a query class has listed queries or templates, not both");
+  const texts = (found: Json | undefined, what: string): string[] =>
+    list(found, what).map((each) => {
+      if (typeof each !== "string") throw new CodecError(`${what} are a list of texts`);
+      return each;
+    });
   const made: QueryClass = {
     fields: texts(page["fields"], "the fields of a query class").map(fieldName),
     functions: texts(page["functions"], "the functions of a query class"),
-    listed: "listed" in page ? list(page["listed"], "the listed queries").map((each) => {
-      const query = fields(each, "a listed query", ["text", "parameters"]);
-      return sqlQuery(query["text"], entries(query["parameters"], "the parameters"));
-    }) : null,
+    listed:
+      "listed" in page
+        ? list(page["listed"], "the listed queries").map((each) => {
+            const query = fields(each, "a listed query", ["text", "parameters"]);
+            return sqlQuery(query["text"], entries(query["parameters"], "the parameters"));
+          })
+        : null,
     templates: "templates" in page ? list(page["templates"], "the templates").map(template) : null,
   };
   checkClass(made);
@@ -211,7 +282,10 @@ function queryClass(json: Json): QueryClass {
 
 function template(json: Json): { text: string; parameters: ReturnType<typeof range>[] } {
   const page = fields(json, "a template", ["text", "parameters"]);
-  const made = { text: checkText(page["text"], "a template", 16_384), parameters: entries(page["parameters"], "the parameters").map(range) };
+  const made = {
+    text: checkText(page["text"], "a template", 16_384),
+    parameters: entries(page["parameters"], "the parameters").map(range),
+  };
   checkTemplate(made);
   return made;
 }
@@ -220,8 +294,15 @@ function range([name, json]: readonly [string, Json]) {
   const page = fields(json, "a parameter", ["type", "low", "high", "choices"], ["low", "high", "choices"]);
   const type = FIELD_TYPES.find((each) => each === page["type"]);
   if (!type) throw new CodecError("the type of a parameter is integer, real or text");
-  const end = (found: Json | undefined): Value | null => (found === undefined ? null : checkValue(found, "a limit of a parameter"));
-  return { name, type, low: end(page["low"]), high: end(page["high"]), choices: some(page["choices"], "the choices").map((each) => checkValue(each, "a choice")) };
+  const end = (found: Json | undefined): Value | null =>
+    found === undefined ? null : checkValue(found, "a limit of a parameter");
+  return {
+    name,
+    type,
+    low: end(page["low"]),
+    high: end(page["high"]),
+    choices: some(page["choices"], "the choices").map((each) => checkValue(each, "a choice")),
+  };
 }
 
 function budget(page: JsonObject, what: string, wide: boolean): Budget {
@@ -235,12 +316,18 @@ function budget(page: JsonObject, what: string, wide: boolean): Budget {
 function number(json: Json | undefined, what: string): Fraction {
   if (typeof json !== "string") throw new CodecError(`${what} is a text such as '1/3'`);
   const found = Fraction.written(json);
-  if (found.compare(ZERO) < 0 || found.numerator >= DIGITS || found.denominator >= DIGITS) throw new CodecError(`${what} is 0 or more, of 64 digits at most`);
+  if (found.compare(ZERO) < 0 || found.numerator >= DIGITS || found.denominator >= DIGITS)
+    throw new CodecError(`${what} is 0 or more, of 64 digits at most`);
   return found;
 }
 
 /** A table with these names and no others; those that may be missing are `optional`. */
-function fields(json: Json | undefined, what: string, known: readonly string[], optional: readonly string[] = []): JsonObject {
+function fields(
+  json: Json | undefined,
+  what: string,
+  known: readonly string[],
+  optional: readonly string[] = [],
+): JsonObject {
   if (!isObject(json)) throw new CodecError(`${what} is a table of names and values`);
   const strange = Object.keys(json).find((name) => !known.includes(name));
   if (strange !== undefined) throw new CodecError(`${what} says nothing about ${strange.slice(0, 80)}`);
@@ -267,7 +354,8 @@ function entries(json: Json | undefined, what: string): (readonly [string, Json]
 }
 
 function whole(json: Json | undefined, what: string, least: number, most: number): number {
-  if (typeof json !== "bigint" || json < BigInt(least) || json > BigInt(most)) throw new CodecError(`${what} is a whole number from ${least} to ${most}`);
+  if (typeof json !== "bigint" || json < BigInt(least) || json > BigInt(most))
+    throw new CodecError(`${what} is a whole number from ${least} to ${most}`);
   return Number(json);
 }
 
@@ -292,19 +380,33 @@ export interface OwnLimits {
 export function allowed(policy: ShippedPolicy, own: OwnLimits): ShippedPolicy {
   const least = (one: Fraction, other: Fraction): Fraction => (one.compare(other) < 0 ? one : other);
   const denied = (field: string): boolean => fits(field, own.no_fields);
-  const welcome = (text: string, yes: readonly string[], no: readonly string[]): boolean => fits(text, yes) && !fits(text, no);
-  const analyses = [...policy.analyses.values()].map((each) => ({
-    ...each, epsilon: least(own.campaign, each.epsilon), cohort: Math.max(each.cohort, own.people),
-    queries: { ...each.queries, fields: each.queries.fields.filter((field) => !denied(field)) },
-    carriers: each.carriers.filter((carrier) => own.carriers.includes(carrier)),
-    cohortFields: new Map([...each.cohortFields].filter(([, field]) => !denied(field))),
-  })).filter(({ name, purpose, queries, carriers }) =>
-    queries.fields.length && carriers.length && welcome(name, own.campaigns, own.no_campaigns) && welcome(purpose, own.purposes, own.no_purposes));
+  const welcome = (text: string, yes: readonly string[], no: readonly string[]): boolean =>
+    fits(text, yes) && !fits(text, no);
+  const analyses = [...policy.analyses.values()]
+    .map((each) => ({
+      ...each,
+      epsilon: least(own.campaign, each.epsilon),
+      cohort: Math.max(each.cohort, own.people),
+      queries: { ...each.queries, fields: each.queries.fields.filter((field) => !denied(field)) },
+      carriers: each.carriers.filter((carrier) => own.carriers.includes(carrier)),
+      cohortFields: new Map([...each.cohortFields].filter(([, field]) => !denied(field))),
+    }))
+    .filter(
+      ({ name, purpose, queries, carriers }) =>
+        queries.fields.length &&
+        carriers.length &&
+        welcome(name, own.campaigns, own.no_campaigns) &&
+        welcome(purpose, own.purposes, own.no_purposes),
+    );
   return {
     ...policy,
     streams: policy.streams.map((each) => ({ ...each, keep: Math.min(each.keep, own.keep) })),
     limits: [...policy.limits, { days: own.days, epsilon: own.period, delta: ONE, reports: own.reports }],
-    fields: new Map([...policy.fields].filter(([name]) => !denied(name)).map(([name, each]) => [name, { ...each, local: least(own.local, each.local) }])),
+    fields: new Map(
+      [...policy.fields]
+        .filter(([name]) => !denied(name))
+        .map(([name, each]) => [name, { ...each, local: least(own.local, each.local) }]),
+    ),
     analyses: new Map(analyses.map((each) => [each.name, each])),
   };
 }

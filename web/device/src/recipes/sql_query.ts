@@ -16,8 +16,9 @@ const TOKEN = new RegExp(
     String.raw`(?<word>[\p{L}\p{Nl}\p{No}_][\p{L}\p{N}_$]*)`,
     String.raw`(?<parameter>[:@$?][\p{L}\p{N}_$:]*)`,
     String.raw`(?<number>[0-9][\p{L}\p{N}_.]*|\.[0-9][\p{L}\p{N}_.]*)`,
-    String.raw`(?<sign>[^])`,
-  ].join("|"), "gu",
+    "(?<sign>[^])",
+  ].join("|"),
+  "gu",
 );
 
 /** One SELECT over streams of events, with the values of its parameters. What it reads, the sandbox asks SQLite. */
@@ -34,7 +35,10 @@ export function sqlQuery(text: unknown, parameters: readonly (readonly [unknown,
     const named = checkName(name, "the name of a parameter");
     return [named, checkValue(value, `the parameter ${named}`)] as const;
   });
-  checkShape(checked, handed.map(([name]) => name));
+  checkShape(
+    checked,
+    handed.map(([name]) => name),
+  );
   return { text: checked, parameters: new Map(handed) };
 }
 
@@ -42,15 +46,25 @@ export function sqlQuery(text: unknown, parameters: readonly (readonly [unknown,
 export function checkShape(text: string, names: readonly string[]): void {
   if (!distinct(names)) throw new CodecError("a query hands each parameter over once; two have the same name");
   const words = [...tokens(text)];
-  if (!words.length || !["select", "with"].includes(words[0]![1].toLowerCase())) throw new CodecError("a query begins with SELECT or WITH");
+  if (!words.length || !["select", "with"].includes(words[0]![1].toLowerCase()))
+    throw new CodecError("a query begins with SELECT or WITH");
   if (words.some(([kind, word]) => kind === "word" && ["natural", "using"].includes(word.toLowerCase()))) {
-    throw new CodecError("a query joins by ON one.field = other.field: NATURAL and USING read fields without naming them");
+    throw new CodecError(
+      "a query joins by ON one.field = other.field: NATURAL and USING read fields without naming them",
+    );
   }
-  if (words.some(([kind, word]) => (kind === "text" || kind === "sign") && "'\"`[".includes(word[0]!) && !/^'(?:[^']|'')*'$/.test(word))) {
+  if (
+    words.some(
+      ([kind, word]) =>
+        (kind === "text" || kind === "sign") && "'\"`[".includes(word[0]!) && !/^'(?:[^']|'')*'$/.test(word),
+    )
+  ) {
     throw new CodecError("a query writes names without quotes, and texts in single ones");
   }
-  if (words.some(([kind]) => kind === "comment")) throw new CodecError("a query holds no comments: what is read is what runs");
-  if (words.some(([kind, word]) => kind === "sign" && word === ";")) throw new CodecError("a query is one statement, without a semicolon");
+  if (words.some(([kind]) => kind === "comment"))
+    throw new CodecError("a query holds no comments: what is read is what runs");
+  if (words.some(([kind, word]) => kind === "sign" && word === ";"))
+    throw new CodecError("a query is one statement, without a semicolon");
   if (copies(words) * BigInt(words.length) > BigInt(MOST_COPIED)) {
     throw new CodecError("the parts of a WITH are used so often that SQLite would copy them too long: use them less");
   }

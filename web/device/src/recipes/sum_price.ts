@@ -34,7 +34,11 @@ function lawOf({ kind, epsilon, keep, turnOn }: Randomiser): Law {
     const of = ({ numerator, denominator }: Fraction): number => nearest(numerator, denominator);
     const chances = [of(keep), of(one.minus(keep)), of(turnOn), of(one.minus(turnOn))] as const;
     const [kept, dropped, lit, dark] = chances;
-    return { chances, removal: up(Math.max(Math.log(kept / lit), Math.log(dark / dropped))), mirrored: keep.plus(turnOn).compare(one) === 0 };
+    return {
+      chances,
+      removal: up(Math.max(Math.log(kept / lit), Math.log(dark / dropped))),
+      mirrored: keep.plus(turnOn).compare(one) === 0,
+    };
   }
   const bits = 400;
   const [, high] = expBounds(epsilon, bits);
@@ -57,11 +61,13 @@ interface Window {
 export function binomial(coins: number, heads: number, tails: number, tail: number): Window {
   if (coins === 0) return { mass: Float64Array.of(1), relative: 0, outside: 0 };
   const logarithm = -Math.log(tail);
-  const reach = Math.floor(1.001 * (logarithm / 3 + Math.sqrt(logarithm ** 2 / 9 + 2 * logarithm * coins * heads * tails))) + 3;
+  const reach =
+    Math.floor(1.001 * (logarithm / 3 + Math.sqrt(logarithm ** 2 / 9 + 2 * logarithm * coins * heads * tails))) + 3;
   const mode = Math.min(coins, Math.floor((coins + 1) * heads));
   const odds = heads / tails;
   const [above, below]: [number[], number[]] = [[], []];
-  for (let k = mode, mass = 1; k < Math.min(coins, mode + reach); k++) above.push((mass *= ((coins - k) / (k + 1)) * odds));
+  for (let k = mode, mass = 1; k < Math.min(coins, mode + reach); k++)
+    above.push((mass *= ((coins - k) / (k + 1)) * odds));
   for (let k = mode, mass = 1; k > Math.max(0, mode - reach); k--) below.push((mass *= k / ((coins - k + 1) * odds)));
   let mass = Float64Array.from([...below.reverse(), 1, ...above]);
   let [first, last] = [0, mass.length];
@@ -78,7 +84,8 @@ export function binomial(coins: number, heads: number, tails: number, tail: numb
 function add(first: Window, second: Window): Window {
   const rounding = 1.01 * (Math.min(first.mass.length, second.mass.length) + 2) * UNIT;
   return {
-    mass: convolved(first.mass, second.mass), outside: first.outside + second.outside + 1e-200,
+    mass: convolved(first.mass, second.mass),
+    outside: first.outside + second.outside + 1e-200,
     relative: 1.01 * (first.relative + second.relative) + rounding,
   };
 }
@@ -123,9 +130,16 @@ class CoordinatePair {
   private readonly ratio: number;
   private readonly relative: number;
 
-  constructor([keep, drop, lit, dark]: Law["chances"], private readonly others: Window) {
+  constructor(
+    [keep, drop, lit, dark]: Law["chances"],
+    private readonly others: Window,
+  ) {
     const { mass, relative, outside } = others;
-    const [p, q, loss] = [0, 1, 2].map(() => new Float64Array(mass.length + 1)) as [Float64Array, Float64Array, Float64Array];
+    const [p, q, loss] = [0, 1, 2].map(() => new Float64Array(mass.length + 1)) as [
+      Float64Array,
+      Float64Array,
+      Float64Array,
+    ];
     let most = -Infinity;
     for (let at = 0; at <= mass.length; at++) {
       const [one, zero] = [at ? mass[at - 1]! : 0, at < mass.length ? mass[at]! : 0];
@@ -158,7 +172,12 @@ class CoordinatePair {
 
 /** Mass at the losses (first + i) · step, and `infinite` at ∞, that dominates a pair of laws. */
 export class LossDistribution {
-  constructor(readonly step: number, readonly first: number, readonly mass: Float64Array, readonly infinite: number) {}
+  constructor(
+    readonly step: number,
+    readonly first: number,
+    readonly mass: Float64Array,
+    readonly infinite: number,
+  ) {}
 
   /** From upper bounds of H at e^((first + i) step): chords of a convex curve lie above it. */
   static fromCurve(step: number, first: number, bounds: Float64Array): LossDistribution {
@@ -167,7 +186,8 @@ export class LossDistribution {
     const gamma = curve.map((_, at) => Math.exp(step * (first + at)));
     const slopes = new Float64Array(curve.length + 1);
     slopes[0] = (1 - curve[0]!) / gamma[0]!;
-    for (let at = 0; at + 1 < curve.length; at++) slopes[at + 1] = (curve[at]! - curve[at + 1]!) / (gamma[at]! * Math.expm1(step));
+    for (let at = 0; at + 1 < curve.length; at++)
+      slopes[at + 1] = (curve[at]! - curve[at + 1]!) / (gamma[at]! * Math.expm1(step));
     for (let at = slopes.length - 2; at >= 0; at--) slopes[at] = Math.max(slopes[at]!, slopes[at + 1]!);
     const mass = gamma.map((each, at) => each * (slopes[at]! - slopes[at + 1]!) * (1 + 200 * UNIT));
     return new LossDistribution(step, first, mass, curve.at(-1)!);
@@ -254,7 +274,9 @@ export class LossDistribution {
 /** Intervals of how many of `people` hold a bin that cover 0 … people. */
 function cover({ chances: [keep, drop, lit, dark] }: Law, people: number): [number, number][] {
   if (keep * drop >= lit * dark * (1 - 1e-9)) return spans(people, keep * drop, lit * dark);
-  return spans(people, lit * dark, keep * drop).reverse().map(([low, high]) => [people - high, people - low]);
+  return spans(people, lit * dark, keep * drop)
+    .reverse()
+    .map(([low, high]) => [people - high, people - low]);
 }
 
 /** Intervals where each holder adds the variance `loud`, and each other person `quiet`, which is no more. */
@@ -283,17 +305,29 @@ function coordinateLosses(law: Law, honest: number, spill: number): [LossDistrib
   const tail = Math.max(spill * 1e-3, 1e-60);
   let intervals = cover(law, honest - 1);
   if (law.mirrored) intervals = intervals.filter(([, high]) => 2 * high >= honest - 1); // they are the finer near their end
-  const pairs = intervals.map(([low, high]) => new CoordinatePair(law.chances, add(binomial(low, keep, drop, tail), binomial(honest - 1 - high, lit, dark, tail))));
+  const pairs = intervals.map(
+    ([low, high]) =>
+      new CoordinatePair(
+        law.chances,
+        add(binomial(low, keep, drop, tail), binomial(honest - 1 - high, lit, dark, tail)),
+      ),
+  );
   const [step, points] = grid(law, honest, [pairs[0]!, pairs.at(-1)!], spill);
   const losses = Float64Array.from({ length: 2 * points + 1 }, (_, at) => (at - points) * step);
-  const worst = (way: "forward" | "backward"): Float64Array => losses.map((loss) => (loss >= law.removal ? 0 : Math.max(...pairs.map((pair) => pair[way](loss)))));
+  const worst = (way: "forward" | "backward"): Float64Array =>
+    losses.map((loss) => (loss >= law.removal ? 0 : Math.max(...pairs.map((pair) => pair[way](loss)))));
   let [forward, backward] = [worst("forward"), worst("backward")];
   if (law.mirrored) forward = backward = forward.map((each, at) => Math.max(each, backward[at]!));
   return [LossDistribution.fromCurve(step, -points, forward), LossDistribution.fromCurve(step, -points, backward)];
 }
 
 /** The step, a power of two, and the points on each side: up to where H is below `spill`, or to the local ε₀. */
-function grid({ chances: [keep, drop, lit, dark], removal }: Law, honest: number, ends: CoordinatePair[], spill: number): [number, number] {
+function grid(
+  { chances: [keep, drop, lit, dark], removal }: Law,
+  honest: number,
+  ends: CoordinatePair[],
+  spill: number,
+): [number, number] {
   const spread = Math.max(honest, 4) * Math.min(keep * drop, lit * dark) + 1;
   const deviation = (keep - lit) / Math.sqrt(spread);
   let reach = Math.min(removal, 4 * deviation);

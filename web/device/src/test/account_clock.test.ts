@@ -36,11 +36,22 @@ class Machine {
 
   pay(): boolean {
     try {
-      checkSpending({ ...this.record, campaigns: [] }, policy, { ...task, campaign: `${this.true} ${this.record.charges.length}` }, this.account.now(this.clock));
+      checkSpending(
+        { ...this.record, campaigns: [] },
+        policy,
+        { ...task, campaign: `${this.true} ${this.record.charges.length}` },
+        this.account.now(this.clock),
+      );
     } catch {
       return false;
     }
-    this.record.charges.push({ campaign: "", round: 1, session: "", epsilon: task.price.toString(), time: this.account.charged(this.clock) });
+    this.record.charges.push({
+      campaign: "",
+      round: 1,
+      session: "",
+      epsilon: task.price.toString(),
+      time: this.account.charged(this.clock),
+    });
     return true;
   }
 }
@@ -72,7 +83,8 @@ test("a budget comes back when so much time has passed while the page was open, 
   machine.record.clock = START;
   machine.opened();
   assert.ok(!machine.pay(), "what passed while it was closed does not count by itself");
-  for (const wrong of ["2026-05-01", "yes", "2026-13-01", "1 June", ""]) assert.throws(() => machine.account.confirmed(machine.clock, wrong), InputError);
+  for (const wrong of ["2026-05-01", "yes", "2026-13-01", "1 June", ""])
+    assert.throws(() => machine.account.confirmed(machine.clock, wrong), InputError);
   machine.account.confirmed(machine.clock, "2026-06-02");
   assert.ok(machine.pay());
   const first = new Machine();

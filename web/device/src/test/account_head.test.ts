@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { forgotten, headOf, lastNumber, openedHead, sealedHead } from "../account_head.js";
 import { AccountClock } from "../account_clock.js";
+import { forgotten, headOf, lastNumber, openedHead, sealedHead } from "../account_head.js";
 import { Agent } from "../agent.js";
 import { hex, systemRandom, unhex, utf8 } from "../bytes.js";
 import { Device } from "../device.js";
@@ -37,7 +37,8 @@ test("heads are those of the vectors, and nobody else's are opened", async () =>
     assert.equal(hex(await sealedHead(unhex(key), unhex(server), BigInt(number))), head);
     assert.equal(await openedHead(unhex(key), unhex(server), unhex(head)), BigInt(number));
     const changed = unhex(head).map((byte, at) => (at === 20 ? byte ^ 1 : byte));
-    for (const other of [changed, changed.slice(1), new Uint8Array(0)]) assert.equal(await openedHead(unhex(key), unhex(server), other), null);
+    for (const other of [changed, changed.slice(1), new Uint8Array(0)])
+      assert.equal(await openedHead(unhex(key), unhex(server), other), null);
   }
   const [one, two] = heads;
   assert.equal(await openedHead(unhex(two.key), unhex(one.server), unhex(one.head)), null);
@@ -83,7 +84,10 @@ test("after a copy the period is spent, in words, and comes back when it has pas
   await device.putBack(head, NOW);
   assert.equal(said.length, 1);
   assert.match(said[0]!, /put back from a copy; charges that it has forgotten: 2; .* counts as spent/);
-  assert.deepEqual(copy.charges.map(({ forgotten: number }) => number), [2]);
+  assert.deepEqual(
+    copy.charges.map(({ forgotten: number }) => number),
+    [2],
+  );
   assert.equal(await device.head(), hex(head), "nothing new was paid");
   const asked = async (nonce: number) => {
     const work = await invited(identity, TEXT, nonce);
@@ -100,11 +104,21 @@ test("after a copy the period is spent, in words, and comes back when it has pas
 async function posted(store: DeviceStore, work: readonly object[], kept: string | null): Promise<[string[], string[]]> {
   const [stop, posts, said] = [new AbortController(), [] as string[], [] as string[]];
   const device = await Device.of(store, POLICY, [], (line) => said.push(line));
-  const answer = async (): Promise<{ reply: Uint8Array; refusal: null; campaign: null; last: false }> => ({ reply: new Uint8Array(8), refusal: null, campaign: null, last: false });
+  const answer = async (): Promise<{ reply: Uint8Array; refusal: null; campaign: null; last: false }> => ({
+    reply: new Uint8Array(8),
+    refusal: null,
+    campaign: null,
+    last: false,
+  });
   const report = async () => ({ round: { task: { campaign: "" } }, report: null }); // the servers have it
   const paying = Object.assign(Object.create(device) as Device, { answer, report, ended: () => false });
   const rest = [...work];
-  const reply = (status: number, content = ""): HttpReply => ({ status, wait: 0.001, kind: "", content: utf8(content) });
+  const reply = (status: number, content = ""): HttpReply => ({
+    status,
+    wait: 0.001,
+    kind: "",
+    content: utf8(content),
+  });
   const http = {
     async send(method: string, path: string): Promise<HttpReply> {
       if (method === "POST") {
@@ -125,9 +139,19 @@ test("a head goes with what was paid for alone, and the one that comes back is r
   record.charges.push(paid());
   const head = (await headOf(record))!;
   const session = "ab".repeat(32);
-  const work = [3, 4, 0].map((stage) => ({ session, stage, task: null, message: "", until: "2099-01-02T03:04:05+00:00" }));
+  const work = [3, 4, 0].map((stage) => ({
+    session,
+    stage,
+    task: null,
+    message: "",
+    until: "2099-01-02T03:04:05+00:00",
+  }));
   const [posts, said] = await posted(new Memory(record), work, head);
-  assert.deepEqual(posts, [`/v1/tasks/${session}`, `/v1/tasks/${session}?head=${head}`, `/v1/tasks/${session}?head=${head}`]);
+  assert.deepEqual(posts, [
+    `/v1/tasks/${session}`,
+    `/v1/tasks/${session}?head=${head}`,
+    `/v1/tasks/${session}?head=${head}`,
+  ]);
   assert.deepEqual(said, [], "its own head is no surprise");
   const [, noticed] = await posted(new Memory(older), work.slice(0, 1), head);
   assert.equal(noticed.length, 1);

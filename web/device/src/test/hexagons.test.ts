@@ -41,7 +41,10 @@ test("a hundred thousand points lie in the cells of the vectors, about pentagons
   for (const { resolution, cells, first } of points) {
     const tree = new Hexagons(EARTH, 0, resolution);
     const found = [...pointsOf(resolution)].map(([lon, lat]) => tree.baseCell(lon, lat));
-    assert.deepEqual(found.slice(0, 8).map((cell) => cell.toString(16)), first);
+    assert.deepEqual(
+      found.slice(0, 8).map((cell) => cell.toString(16)),
+      first,
+    );
     const words = found.map((cell) => unhex(cell.toString(16).padStart(16, "0")));
     assert.equal(hex(await sha256(join(...words))), cells, `resolution ${resolution}`);
   }
@@ -51,24 +54,47 @@ test("rows become counts of hexagons as in the vectors", async () => {
   for (const { task: text, rows, sampling, contribution } of tasks) {
     const task = await readTask(text);
     const sums = task.counts!.contribution(rows, await sha256(unhex(sampling), utf8(task.campaign)));
-    assert.deepEqual([...sums.entries()].filter(([, sum]) => sum), contribution, task.campaign);
+    assert.deepEqual(
+      [...sums.entries()].filter(([, sum]) => sum),
+      contribution,
+      task.campaign,
+    );
   }
 });
 
 test("points that are none lie nowhere, and hexagons that are none are refused", async () => {
   const tree = new Hexagons(new Box(2.2, 48.8, 2.4, 48.9), 7, 9);
-  for (const [lon, lat] of [[NaN, 48.8], [2.3, NaN], [181, 48.8], [2.3, 91], [Infinity, 0], [100, 48.85], [2.3, -48.85]] as const) {
+  for (const [lon, lat] of [
+    [NaN, 48.8],
+    [2.3, NaN],
+    [181, 48.8],
+    [2.3, 91],
+    [Infinity, 0],
+    [100, 48.85],
+    [2.3, -48.85],
+  ] as const) {
     assert.equal(tree.baseCell(lon, lat), 0n);
   }
   assert.throws(() => new Hexagons(new Box(2.2, 48.8, 2.4, 48.9), 9, 7), CodecError);
   assert.throws(() => checkRoots(new Hexagons(EARTH, 6, 7)), CodecError);
   checkRoots(new Hexagons(EARTH, 3, 7));
-  assert.throws(() => checkRoots(new Hexagons(EARTH, 3, 7), new Hexagons(EARTH, 3, 7)), CodecError, "of all trees together");
+  assert.throws(
+    () => checkRoots(new Hexagons(EARTH, 3, 7), new Hexagons(EARTH, 3, 7)),
+    CodecError,
+    "of all trees together",
+  );
   const written: string = tasks[9].task;
   const cell = /"uint64",\[([0-9]+),/.exec(written)![1]!;
   const changes: [string, string][] = [
-    ['"west":2.2', '"west":2.5'], ['"west":2.2', '"west":-181'], ['"west":2.2', '"west":"2.2"'], ['"coarsest":7', '"coarsest":10'],
-    ['"finest":9', '"finest":16'], ['"finest":9', '"finest":9.0'], ['"finest":9', '"finest":7'], [`[${cell},`, "[1,"], [`[${cell},`, "[18446744073709551616,"],
+    ['"west":2.2', '"west":2.5'],
+    ['"west":2.2', '"west":-181'],
+    ['"west":2.2', '"west":"2.2"'],
+    ['"coarsest":7', '"coarsest":10'],
+    ['"finest":9', '"finest":16'],
+    ['"finest":9', '"finest":9.0'],
+    ['"finest":9', '"finest":7'],
+    [`[${cell},`, "[1,"],
+    [`[${cell},`, "[18446744073709551616,"],
     [`[${cell},`, "[-1,"],
   ];
   for (const [from, to] of changes) {

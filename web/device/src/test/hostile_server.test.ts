@@ -21,11 +21,18 @@ interface Lies {
 }
 
 /** Enrols at a server that tells these lies. */
-async function enrolledAt(record: DeviceRecord, { origin = SERVER, key, challenge, enrolled, status = 200 }: Lies): Promise<void> {
+async function enrolledAt(
+  record: DeviceRecord,
+  { origin = SERVER, key, challenge, enrolled, status = 200 }: Lies,
+): Promise<void> {
   const identity = key ?? (await Identity.of(systemRandom(32)));
   const nonce = systemRandom(56);
-  const reply = (code: number, fields: object): HttpReply =>
-    ({ status: code, wait: null, kind: "", content: new TextEncoder().encode(JSON.stringify(fields)) });
+  const reply = (code: number, fields: object): HttpReply => ({
+    status: code,
+    wait: null,
+    kind: "",
+    content: new TextEncoder().encode(JSON.stringify(fields)),
+  });
   const http = {
     async post(path: string, _: string | null, asked: { identity: string }): Promise<HttpReply> {
       if (path === "/v1/enrol") return reply(201, { device: "one", ticket: "ticket", ...enrolled });
@@ -51,15 +58,29 @@ test("a device enrols at the server that it first met there, and at nobody who s
     [{ key, status: 404 }, /no hazemap server/],
   ];
   for (const [told, words] of lies) {
-    await assert.rejects(enrolledAt(record, told), (error: Error) => error instanceof Refused && words.test(error.message), JSON.stringify(told));
+    await assert.rejects(
+      enrolledAt(record, told),
+      (error: Error) => error instanceof Refused && words.test(error.message),
+      JSON.stringify(told),
+    );
   }
   const strange: Lies[] = [
-    { challenge: { server: 5 } }, { challenge: { server: "0g".repeat(32) } }, { challenge: { challenge: "" } }, { challenge: { signature: [] } },
-    { enrolled: { ticket: "a\r\nSet-Cookie: b" } }, { enrolled: { ticket: "x".repeat(5_000) } }, { enrolled: { ticket: null } }, { enrolled: { device: {} } },
+    { challenge: { server: 5 } },
+    { challenge: { server: "0g".repeat(32) } },
+    { challenge: { challenge: "" } },
+    { challenge: { signature: [] } },
+    { enrolled: { ticket: "a\r\nSet-Cookie: b" } },
+    { enrolled: { ticket: "x".repeat(5_000) } },
+    { enrolled: { ticket: null } },
+    { enrolled: { device: {} } },
   ];
-  for (const told of strange) await assert.rejects(enrolledAt(record, { key, ...told }), CodecError, JSON.stringify(told).slice(0, 80));
+  for (const told of strange)
+    await assert.rejects(enrolledAt(record, { key, ...told }), CodecError, JSON.stringify(told).slice(0, 80));
   assert.equal(JSON.stringify(record), before, "what is refused changes nothing");
-  await assert.rejects(enrolledAt({ ...record, server: "https://other.example" }, { key }), /enrolled at another server/);
+  await assert.rejects(
+    enrolledAt({ ...record, server: "https://other.example" }, { key }),
+    /enrolled at another server/,
+  );
 });
 
 /** What a device says of a server that answers so. */
@@ -67,7 +88,11 @@ async function asking(answers: RequestListener): Promise<HttpReply> {
   const server = createServer(answers);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   try {
-    return await new HttpTransport(`http://127.0.0.1:${(server.address() as AddressInfo).port}`).send("GET", "/v1/tasks", "ticket");
+    return await new HttpTransport(`http://127.0.0.1:${(server.address() as AddressInfo).port}`).send(
+      "GET",
+      "/v1/tasks",
+      "ticket",
+    );
   } finally {
     server.closeAllConnections();
     server.close();
@@ -87,10 +112,21 @@ test("no redirect is followed, cut answers are none, and a server is left alone 
     response.writeHead(307, { Location: "/elsewhere" }).end();
   });
   assert.deepEqual([moved.status, paths], [307, ["/v1/tasks"]]);
-  const cut: RequestListener = (_, response) => void response.writeHead(200, { "Content-Length": "100" }).write("half", () => response.destroy());
+  const cut: RequestListener = (_, response) =>
+    void response.writeHead(200, { "Content-Length": "100" }).write("half", () => response.destroy());
   await assert.rejects(asking(cut), Unreachable);
-  for (const [said, meant] of [["5", 5], ["1e9", null], ["-1", null], ["Thu, 01 Jan 2099 00:00:00 GMT", null], ["9999999999", null]] as const) {
-    assert.equal((await asking((_, response) => response.writeHead(204, { "Retry-After": said }).end())).wait, meant, said);
+  for (const [said, meant] of [
+    ["5", 5],
+    ["1e9", null],
+    ["-1", null],
+    ["Thu, 01 Jan 2099 00:00:00 GMT", null],
+    ["9999999999", null],
+  ] as const) {
+    assert.equal(
+      (await asking((_, response) => response.writeHead(204, { "Retry-After": said }).end())).wait,
+      meant,
+      said,
+    );
   }
   const busy = asking((_, response) => response.writeHead(503, { "Retry-After": "7" }).end());
   await assert.rejects(busy, (error: Error) => error instanceof Unreachable && error.wait === 7);

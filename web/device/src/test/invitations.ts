@@ -20,6 +20,19 @@ export async function invited(identity: Identity, text: string, nonce: number): 
   }
   const chosen = { roster: root, nonce: new Uint8Array(32).fill(nonce), graph: new Uint8Array(32) };
   const terms = termsOf(task, clients, chosen);
-  const message = join(Uint8Array.of(1, 1), opaque(2, encodeParameters(terms)), uint32(0), Uint8Array.of(proof.length), ...proof);
-  return { session: hex(await sessionOf(terms)), stage: 1, task: text, message, until: NOW + 60_000, head: new Uint8Array(0) };
+  const message = join(
+    Uint8Array.of(1, 1),
+    opaque(2, encodeParameters(terms)),
+    uint32(0),
+    Uint8Array.of(proof.length),
+    ...proof,
+  );
+  return {
+    session: hex(await sessionOf(terms)),
+    stage: 1,
+    task: text,
+    message,
+    until: NOW + 60_000,
+    head: new Uint8Array(0),
+  };
 }

@@ -32,7 +32,10 @@ function statistic(draws: readonly number[], one: readonly number[]): number {
   const tail = (1 - expected.reduce((a, b) => a + b)) / 2;
   const found = new Array<number>(11).fill(0);
   for (const draw of draws) found[Math.min(Math.max(draw, -5), 5) + 5]!++;
-  return [tail, ...expected, tail].reduce((sum, p, i) => sum + (found[i]! - draws.length * p) ** 2 / (draws.length * p), 0);
+  return [tail, ...expected, tail].reduce(
+    (sum, p, i) => sum + (found[i]! - draws.length * p) ** 2 / (draws.length * p),
+    0,
+  );
 }
 
 /** A χ² variable of 10 degrees of freedom is beyond with probability 1.2e-7. */
@@ -42,7 +45,8 @@ const SIZE = 12_000;
 async function together(shares: number, parties: number, scale: Fraction, seed: number): Promise<number[]> {
   const sums = new Array<number>(SIZE).fill(0);
   for (let i = 0; i < shares; i++) {
-    for (const [place, jump] of polyaDifference(await fixed(seed + i), parties, scale, SIZE)) sums[place]! += Number(jump);
+    for (const [place, jump] of polyaDifference(await fixed(seed + i), parties, scale, SIZE))
+      sums[place]! += Number(jump);
   }
   return sums;
 }
@@ -77,14 +81,23 @@ test("a Poisson number has its law", async () => {
 });
 
 test("bounds enclose what they bound, and close in as digits grow", () => {
-  for (const [x, value] of [[new Fraction(1, 3), Math.exp(-1 / 3)], [new Fraction(50), Math.exp(-50)], [new Fraction(1, 2_000), Math.exp(-1 / 2_000)]] as const) {
+  for (const [x, value] of [
+    [new Fraction(1, 3), Math.exp(-1 / 3)],
+    [new Fraction(50), Math.exp(-50)],
+    [new Fraction(1, 2_000), Math.exp(-1 / 2_000)],
+  ] as const) {
     const [low, high] = expBounds(x, 120);
     assert.ok(low < high && high - low <= 8n, `${high - low}`);
     assert.ok(Math.abs(Number(low) / 2 ** 120 / value - 1) < 1e-12);
     const [coarse, above] = expBounds(x, 60);
     assert.ok(coarse <= low >> 60n && above >= high >> 60n);
   }
-  for (const [level, bonus, length] of [[0, 0, 1n], [3, 0, 13n], [5, 1, 40n], [7, 3, 200n]] as const) {
+  for (const [level, bonus, length] of [
+    [0, 0, 1n],
+    [3, 0, 13n],
+    [5, 1, 40n],
+    [7, 3, 200n],
+  ] as const) {
     const scale = new Fraction(20);
     const p = (Math.exp(-Number(length) / 20) * 2 ** (level + bonus)) / Number(length);
     const [low, high] = stayBounds(scale, level, bonus, length, 64);
@@ -96,6 +109,9 @@ test("bounds enclose what they bound, and close in as digits grow", () => {
 test("uniform numbers reach every place and no other", async () => {
   const random = await fixed(6);
   const found = new Set(Array.from({ length: 400 }, () => uniformBelow(random, 11n)));
-  assert.deepEqual([...found].sort((a, b) => Number(a - b)), [0n, 1n, 2n, 3n, 4n, 5n, 6n, 7n, 8n, 9n, 10n]);
+  assert.deepEqual(
+    [...found].sort((a, b) => Number(a - b)),
+    [0n, 1n, 2n, 3n, 4n, 5n, 6n, 7n, 8n, 9n, 10n],
+  );
   assert.equal(uniformBelow(random, 1n), 0n);
 });

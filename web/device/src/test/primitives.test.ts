@@ -5,8 +5,19 @@ import { Identity, verified } from "../ed25519.js";
 import { challengeStatement, enrolmentStatement } from "../enrolment.js";
 import { CodecError, Refused } from "../errors.js";
 import {
-  agreed, assentStatement, keysStatement, letterAddress, letterKey, maskedStatement, pairMask, ringCommitment, seal,
-  sealingKey, seedCommitment, selfMask, unseal,
+  agreed,
+  assentStatement,
+  keysStatement,
+  letterAddress,
+  letterKey,
+  maskedStatement,
+  pairMask,
+  ringCommitment,
+  seal,
+  sealingKey,
+  seedCommitment,
+  selfMask,
+  unseal,
 } from "../key_derivation.js";
 import { addMask } from "../masks.js";
 import { belongs } from "../merkle_roster.js";
@@ -57,7 +68,11 @@ test("masks are the words of the vectors, and taking one away undoes adding it",
     await addMask(vector, unhex(key), bits, -1);
     assert.ok(vector.every((word) => word === 0));
     await addMask(vector, unhex(key), bits, 1, 1_000);
-    assert.deepEqual([...vector.slice(0, 8), ...vector.slice(19_990)], [...first, ...late], "in parts it is the same mask");
+    assert.deepEqual(
+      [...vector.slice(0, 8), ...vector.slice(19_990)],
+      [...first, ...late],
+      "in parts it is the same mask",
+    );
   }
 });
 
@@ -69,7 +84,11 @@ test("a key of low order is refused, and a malformed identity or signature signe
   const signature = await identity.sign(statement);
   assert.ok(await verified(identity.public, signature, statement));
   const none = new Uint8Array(0);
-  for (const [key, signed] of [[none, signature], [new Uint8Array(32).fill(255), signature], [identity.public, none]] as const) {
+  for (const [key, signed] of [
+    [none, signature],
+    [new Uint8Array(32).fill(255), signature],
+    [identity.public, none],
+  ] as const) {
     assert.ok(!(await verified(key, signed, statement)));
   }
   assert.ok(!(await verified(identity.public, signature, Uint8Array.of(1, 2))));
@@ -85,7 +104,8 @@ test("as many random bytes come as were asked for, however many", () => {
 test("shares are those of the vectors, and what is no share is none", () => {
   const { secret, coefficients, shares, not_shares } = vectors(`${folder}/sharing`);
   const numbers = coefficients.map((each: string) => BigInt(`0x${each}`));
-  for (const [point, value] of Object.entries(shares)) assert.equal(hex(share(unhex(secret), numbers, Number(point))), value);
+  for (const [point, value] of Object.entries(shares))
+    assert.equal(hex(share(unhex(secret), numbers, Number(point))), value);
   for (const bytes of not_shares) assert.ok(!isShare(unhex(bytes)));
 });
 
@@ -102,7 +122,10 @@ test("a proof shows an identity at its position and at no other", async () => {
     const paths = proofs.map((proof: string[]) => proof.map(unhex));
     for (const [at, identity] of (identities as string[]).entries()) {
       for (let position = 0; position < identities.length + 2; position++) {
-        assert.equal(await belongs(unhex(root), identities.length, position, unhex(identity), paths[at]), position === at);
+        assert.equal(
+          await belongs(unhex(root), identities.length, position, unhex(identity), paths[at]),
+          position === at,
+        );
       }
       assert.ok(!(await belongs(unhex(root), identities.length, at, unhex(identity), [...paths[at], unhex(root)])));
     }
@@ -121,7 +144,10 @@ test("rings are those of the vectors", async () => {
 
 test("the enrolment's statements and signatures are those of the vectors", async () => {
   const found = vectors(`${folder}/enrolment`);
-  const [device, server] = [await Identity.of(unhex(found.device.private)), await Identity.of(unhex(found.server.private))];
+  const [device, server] = [
+    await Identity.of(unhex(found.device.private)),
+    await Identity.of(unhex(found.server.private)),
+  ];
   const challenge = unhex(found.challenge);
   const asked = challengeStatement(found.origin, device.public, challenge);
   assert.equal(hex(asked), found.challenge_statement);

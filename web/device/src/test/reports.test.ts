@@ -8,14 +8,14 @@ import { dapTask, readCarriedRound } from "../carried_round.js";
 import { makeReport, preferredKey, uploadError } from "../dap_messages.js";
 import { Device } from "../device.js";
 import { createdRecord, type DeviceRecord, DeviceStore } from "../device_store.js";
+import { Identity } from "../ed25519.js";
 import { CodecError, InputError, Refused, Unreachable } from "../errors.js";
 import { Fraction } from "../fraction.js";
 import { type HpkeConfig, seal } from "../hpke.js";
 import { DEFAULT_POLICY, type Policy, readPolicy } from "../policy.js";
 import { Prio3Multihot } from "../prio3_multihot.js";
-import { Identity } from "../ed25519.js";
-import { fetchedKey, uploaded } from "../report_upload.js";
 import { askedKey, credentialStatement, readCredential, reportKey } from "../report_credential.js";
+import { fetchedKey, uploaded } from "../report_upload.js";
 import type { DueReport, ReportParts } from "../round_reports.js";
 import type { ServerTask } from "../server_task.js";
 import { TurboShake128 } from "../turboshake128.js";
@@ -46,7 +46,8 @@ class Memory extends DeviceStore {
   }
 }
 
-const keysOf = (at: number): readonly [HpkeConfig, HpkeConfig] => reports[at].keys.map((text: string) => preferredKey(unhex(text)));
+const keysOf = (at: number): readonly [HpkeConfig, HpkeConfig] =>
+  reports[at].keys.map((text: string) => preferredKey(unhex(text)));
 
 /** The servers' keys, and a credential of the issuer that devices here have pinned, or of another. */
 const known = (at: number, issuer = ISSUER): ReportParts => ({
@@ -61,7 +62,14 @@ const never: ReportParts = { keys: nothing, credential: nothing };
 
 function announced(at: number, text: string = reports[at].announcement): ServerTask {
   const batch = /"batch":"([0-9a-f]+)"/.exec(text)![1]!;
-  return { session: batch, stage: 0, task: text, message: new Uint8Array(0), until: 1_000 * reports[at].seconds + 60_000, head: new Uint8Array(0) };
+  return {
+    session: batch,
+    stage: 0,
+    task: text,
+    message: new Uint8Array(0),
+    until: 1_000 * reports[at].seconds + 60_000,
+    head: new Uint8Array(0),
+  };
 }
 
 const changed = (at: number, from: string | RegExp, to: string): string => {
@@ -94,7 +102,10 @@ test("announcements become the tasks and the reports of the vectors, byte by byt
   for (const [at, each] of reports.entries()) {
     const round = await readCarriedRound(each.announcement);
     const task = await dapTask(round, unhex(each.issuer));
-    assert.deepEqual([hex(round.digest), hex(task.id), hex(task.configuration)], [each.digest, each.task, each.configuration]);
+    assert.deepEqual(
+      [hex(round.digest), hex(task.id), hex(task.configuration)],
+      [each.digest, each.task, each.configuration],
+    );
     const key = await sha256(unhex(each.sampling), utf8(round.task.campaign));
     const bits = [...round.task.counts!.contribution(each.rows, key)].map((sum) => sum === 1);
     assert.equal(bits.map(Number).join(""), each.bits);
@@ -103,11 +114,18 @@ test("announcements become the tasks and the reports of the vectors, byte by byt
     const identity = await Identity.of(unhex(each.identity));
     assert.equal(hex(await askedKey(identity, unhex(each.issuer), unhex(round.batch), own.public)), each.asked);
     const credential = await readCredential(unhex(each.credential), own, unhex(each.issuer), task.id);
-    assert.equal(hex(await makeReport(task, keysOf(at), credential, bits, each.seconds, unhex(each.random))), each.report);
+    assert.equal(
+      hex(await makeReport(task, keysOf(at), credential, bits, each.seconds, unhex(each.random))),
+      each.report,
+    );
     const late = each.seconds + 14 * 86_400;
     await assert.rejects(makeReport(task, keysOf(at), credential, bits, late, unhex(each.random)), Refused);
     const two = bits.map(() => true);
-    await assert.rejects(makeReport(task, keysOf(at), credential, two, each.seconds, unhex(each.random)), InputError, "two 1s are no report");
+    await assert.rejects(
+      makeReport(task, keysOf(at), credential, two, each.seconds, unhex(each.random)),
+      InputError,
+      "two 1s are no report",
+    );
   }
 });
 
@@ -119,13 +137,21 @@ test("a credential of another server, task, key or length is refused before anyt
   const mine = await reportKey(unhex(reports[0].identity), task);
   await readCredential(given, mine, issuer, task);
   const wrong: [Bytes, Identity, Bytes, Bytes][] = [
-    [given, own, issuer, task], [given, mine, stranger.public, task], [given, mine, issuer, other], [given.slice(1), mine, issuer, task],
-    [join(given, given), mine, issuer, task], [new Uint8Array(0), mine, issuer, task], [given, mine, new Uint8Array(0), task],
+    [given, own, issuer, task],
+    [given, mine, stranger.public, task],
+    [given, mine, issuer, other],
+    [given.slice(1), mine, issuer, task],
+    [join(given, given), mine, issuer, task],
+    [new Uint8Array(0), mine, issuer, task],
+    [given, mine, new Uint8Array(0), task],
   ];
   for (const each of wrong) await assert.rejects(readCredential(...each), Refused);
   const store = new Memory();
   const device = await Device.of(store, POLICY, reports[2].rows, () => undefined);
-  assert.match((await device.report(announced(2), 1_000 * reports[2].seconds, known(2, stranger))) as string, /credential is not of the server/);
+  assert.match(
+    (await device.report(announced(2), 1_000 * reports[2].seconds, known(2, stranger))) as string,
+    /credential is not of the server/,
+  );
   assert.deepEqual(store.record.charges, []);
 });
 
@@ -135,12 +161,16 @@ test("a device charges and keeps its report before it gives it, and gives the sa
   const device = await Device.of(store, POLICY, reports[2].rows, (line) => said.push(line));
   const now = 1_000 * reports[2].seconds;
   store.failing = true;
-  for (const keys of [known(2), never]) await assert.rejects(device.report(announced(2), now, keys), /disk is full/, "nothing is given that is not kept");
+  for (const keys of [known(2), never])
+    await assert.rejects(device.report(announced(2), now, keys), /disk is full/, "nothing is given that is not kept");
   const fresh = new Memory();
   const again = await Device.of(fresh, POLICY, reports[2].rows, (line) => said.push(line));
   const first = (await again.report(announced(2), now, known(2))) as DueReport;
   assert.equal(fresh.writes, 1);
-  assert.deepEqual(fresh.record.charges.map(({ epsilon, session }) => [epsilon, session]), [["3", announced(2).session]]);
+  assert.deepEqual(
+    fresh.record.charges.map(({ epsilon, session }) => [epsilon, session]),
+    [["3", announced(2).session]],
+  );
   const copy = await Device.of(new Memory(JSON.parse(JSON.stringify(fresh.record))), POLICY, [], () => undefined);
   const second = (await copy.report(announced(2), now, never)) as DueReport;
   assert.deepEqual(second.report, first.report);
@@ -193,7 +223,10 @@ test("what a device does not report to is refused in words, before a key is aske
   assert.match(await judged(text, { ...POLICY, people: 200 }), /only 120 people/);
   assert.match(await judged(text, { ...POLICY, survivors: 101 }), /sums of 100 reports/);
   assert.match(await judged(text, { ...POLICY, longest: 3 }), /4 numbers/);
-  assert.match(await judged(text, { ...POLICY, corrupt: new Fraction(1, 5) }), /10 % of the others work with the server, but this device assumes 20 %/);
+  assert.match(
+    await judged(text, { ...POLICY, corrupt: new Fraction(1, 5) }),
+    /10 % of the others work with the server, but this device assumes 20 %/,
+  );
   assert.match(await judged(text, { ...POLICY, campaign: new Fraction(1, 21) }), /may cost/);
   assert.match(await judged(text, { ...POLICY, period: new Fraction(1, 21) }), /nothing left/);
   assert.match(await judged(text, POLICY, 200_000), /time for this report is over/);
@@ -204,7 +237,10 @@ test("what a device does not report to is refused in words, before a key is aske
   assert.match(await judged(changed(0, "https://one.example/", "javascript:alert(1)/")), /ends in a slash/);
   assert.match(await judged(changed(0, "ByTwoServers", "ByOneReport")), /no other carrier/);
   assert.match(await judged(changed(0, "ByTwoServers", "ByShuffler")), /no other carrier/);
-  assert.match(await judged(changed(0, /"fraction":"1\/20"\}\}\},"purpose"/, '"fraction":"1/19"}}},"purpose"')), /not its share/);
+  assert.match(
+    await judged(changed(0, /"fraction":"1\/20"\}\}\},"purpose"/, '"fraction":"1/19"}}},"purpose"')),
+    /not its share/,
+  );
   assert.match(await judged(changed(0, '"begun":1777000000', '"begun":-1')), /when the round began/);
   assert.match(await judged(changed(0, '"CarriedTask"', '"Task"')), /CarriedTask/);
   assert.match(await judged(changed(0, /"1\/20"/g, '"1000003/36893488147419103233"')), /cannot be written/);
@@ -216,7 +252,13 @@ test("what a device does not report to is refused in words, before a key is aske
 test("whatever a person's rows are, there is a report of the same length", async () => {
   const now = 1_000 * reports[1].seconds;
   const lengths = new Set<number>();
-  for (const rows of [[], reports[2].rows, [{ lon: NaN, lat: Infinity }], [{ lon: 1e308, lat: -1e308 }], null as never]) {
+  for (const rows of [
+    [],
+    reports[2].rows,
+    [{ lon: NaN, lat: Infinity }],
+    [{ lon: 1e308, lat: -1e308 }],
+    null as never,
+  ]) {
     const device = await Device.of(new Memory(), POLICY, rows, () => undefined);
     lengths.add(((await device.report(announced(1), now, known(1))) as DueReport).report!.length);
   }
@@ -225,8 +267,16 @@ test("whatever a person's rows are, there is a report of the same length", async
 
 test("rules name servers, each with its key where that is pinned", () => {
   const pin = "ab".repeat(32);
-  assert.deepEqual(readPolicy(`{"aggregators": ["https://one.example/#${pin}"]}`).aggregators, [`https://one.example/#${pin}`]);
-  for (const wrong of ['"https://one.example/"', "[1]", '["https://one.example"]', '["http://one.example/"]', `["https://one.example/#${pin}0"]`]) {
+  assert.deepEqual(readPolicy(`{"aggregators": ["https://one.example/#${pin}"]}`).aggregators, [
+    `https://one.example/#${pin}`,
+  ]);
+  for (const wrong of [
+    '"https://one.example/"',
+    "[1]",
+    '["https://one.example"]',
+    '["http://one.example/"]',
+    `["https://one.example/#${pin}0"]`,
+  ]) {
     assert.throws(() => readPolicy(`{"aggregators": ${wrong}}`), InputError, wrong);
   }
 });
@@ -242,15 +292,25 @@ test("keys of no use, or two of one number, are refused", async () => {
   assert.throws(() => preferredKey(list()), Refused);
   assert.throws(() => preferredKey(list(config(1), config(1))), /one number/);
   assert.throws(() => preferredKey(list(config(1, 0x20, new Uint8Array(31)))), Refused);
-  for (const cut of [list(config(1)).slice(0, 9), join(list(config(1)), Uint8Array.of(0))]) assert.throws(() => preferredKey(cut), CodecError);
+  for (const cut of [list(config(1)).slice(0, 9), join(list(config(1)), Uint8Array.of(0))])
+    assert.throws(() => preferredKey(cut), CodecError);
   const low = preferredKey(list(config(1, 0x20, new Uint8Array(32))));
   await assert.rejects(seal(low, ascii("i"), ascii("a"), ascii("p"), systemRandom(32)), Refused, "a key of low order");
 });
 
 test("a leader's answers to a report are told apart", async () => {
-  const [report, due] = [unhex(reports[0].report), await dapTask(await readCarriedRound(reports[0].announcement), unhex(reports[0].issuer))];
+  const [report, due] = [
+    unhex(reports[0].report),
+    await dapTask(await readCarriedRound(reports[0].announcement), unhex(reports[0].issuer)),
+  ];
   const id = report.slice(0, 16);
-  for (const [error, meant] of [[2, "taken"], [9, "early"], [11, "outdated"], [3, "refused"], [250, "refused"]] as const) {
+  for (const [error, meant] of [
+    [2, "taken"],
+    [9, "early"],
+    [11, "outdated"],
+    [3, "refused"],
+    [250, "refused"],
+  ] as const) {
     assert.equal(uploadError(join(id, Uint8Array.of(error)), report), meant);
   }
   assert.throws(() => uploadError(join(new Uint8Array(16), Uint8Array.of(2)), report), CodecError);
@@ -280,8 +340,14 @@ test("a leader's answers to a report are told apart", async () => {
     await assert.rejects(sent(200, errors, uint32(1)), Unreachable);
     await assert.rejects(sent(200, errors, join(id, Uint8Array.of(3))), Refused);
     await assert.rejects(sent(503), Unreachable);
-    await assert.rejects(sent(400, problem, utf8('{"type": "urn:ietf:params:ppm:dap:error:reportTooEarly"}')), Unreachable);
-    await assert.rejects(sent(400, problem, utf8('{"type": "urn:ietf:params:ppm:dap:error:outdatedConfig"}')), /new report would be charged/);
+    await assert.rejects(
+      sent(400, problem, utf8('{"type": "urn:ietf:params:ppm:dap:error:reportTooEarly"}')),
+      Unreachable,
+    );
+    await assert.rejects(
+      sent(400, problem, utf8('{"type": "urn:ietf:params:ppm:dap:error:outdatedConfig"}')),
+      /new report would be charged/,
+    );
     await assert.rejects(sent(404), Refused);
     answers.push([200, "application/ppm-dap;message=hpke-config-list", unhex(reports[0].keys[0])]);
     assert.equal((await fetchedKey(url, "")).id, 7);

@@ -20,7 +20,8 @@ test("coins, and what a first message shows of a contribution, are those of the 
       identity: await Identity.of(unhex(identity_private)),
       draws: drawsFrom(coinsOf(unhex(key))),
       check: () => undefined,
-      contribution: async ({ bits }) => Uint32Array.from(contribution, (sum: number) => Number(BigInt.asUintN(bits, BigInt(sum)))),
+      contribution: async ({ bits }) =>
+        Uint32Array.from(contribution, (sum: number) => Number(BigInt.asUintN(bits, BigInt(sum)))),
       pay: async () => undefined,
       noisy: (sums) => sums,
     };
@@ -68,7 +69,8 @@ async function owner(vector: any, client: any): Promise<ClientOwner & { asked: n
 
 for (const mode of ["semi-honest", "malicious"]) {
   const vector = vectors(`secure_aggregation/session-${mode}`);
-  const messagesOf = (position: number): Message[] => vector.messages.filter((message: Message) => message.client === position);
+  const messagesOf = (position: number): Message[] =>
+    vector.messages.filter((message: Message) => message.client === position);
 
   test(`the terms of a ${mode} session have the bytes of the vectors`, async () => {
     const terms = decodeParameters(unhex(vector.terms_bytes));
@@ -89,7 +91,11 @@ for (const mode of ["semi-honest", "malicious"]) {
       assert.ok(own.asked <= 1);
       if (client.position !== vector.gone_after_shares) {
         const { sealing, masking, seed, said, contribution, shares, peers } = state!;
-        assert.deepEqual([sealing, masking, seed, said, contribution, shares.size, peers.length], [null, null, null, null, null, 0, 0], "all is forgotten");
+        assert.deepEqual(
+          [sealing, masking, seed, said, contribution, shares.size, peers.length],
+          [null, null, null, null, null, 0, 0],
+          "all is forgotten",
+        );
       }
     }
   });

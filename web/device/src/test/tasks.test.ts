@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { sha256, unhex, hex, ascii, utf8 } from "../bytes.js";
+import { ascii, hex, sha256, unhex, utf8 } from "../bytes.js";
 import { CodecError, Refused } from "../errors.js";
 import { Fraction } from "../fraction.js";
 import { degreeAndThreshold, together, weakness } from "../graph_degree.js";
@@ -19,7 +19,11 @@ test("degrees, thresholds and groups are those of the vectors", () => {
       assert.throws(() => degreeAndThreshold(clients, ...parts, mode), Refused);
       continue;
     }
-    assert.deepEqual(degreeAndThreshold(clients, ...parts, mode), [degree, threshold], `${clients} ${corrupt} ${dropout} ${mode}`);
+    assert.deepEqual(
+      degreeAndThreshold(clients, ...parts, mode),
+      [degree, threshold],
+      `${clients} ${corrupt} ${dropout} ${mode}`,
+    );
     assert.equal(together(clients, degree, threshold, ...parts), group);
     const found = [threshold - 1, threshold].map((t) => weakness(clients, degree, t, ...parts, mode) !== null);
     assert.deepEqual(found, weak);
@@ -38,7 +42,10 @@ test("terms follow from tasks, and rows become sums, as in the vectors", async (
     checkTerms(task, terms);
     const key = await sha256(unhex(sampling), utf8(task.campaign));
     const sums = task.counts!.contribution(rows, key);
-    assert.deepEqual([...sums.entries()].filter(([, sum]) => sum), contribution);
+    assert.deepEqual(
+      [...sums.entries()].filter(([, sum]) => sum),
+      contribution,
+    );
   }
 });
 
@@ -46,9 +53,16 @@ test("terms that do not follow from their task are refused, each of them", async
   const { task: text, terms: bytes } = tasks[1];
   const [task, terms] = [await readTask(text), decodeParameters(unhex(bytes))];
   const wrong = {
-    mode: SEMI_HONEST, task: new Uint8Array(32), clients: terms.clients - 1, degree: terms.degree + 1,
-    threshold: terms.threshold - 1, survivors: terms.survivors - 1, size: terms.size + 1, bits: terms.bits + 1,
-    scale: terms.scale.times(new Fraction(1, 2)), parties: terms.parties + 1,
+    mode: SEMI_HONEST,
+    task: new Uint8Array(32),
+    clients: terms.clients - 1,
+    degree: terms.degree + 1,
+    threshold: terms.threshold - 1,
+    survivors: terms.survivors - 1,
+    size: terms.size + 1,
+    bits: terms.bits + 1,
+    scale: terms.scale.times(new Fraction(1, 2)),
+    parties: terms.parties + 1,
   };
   for (const [name, value] of Object.entries(wrong)) {
     assert.throws(() => checkTerms(task, { ...terms, [name]: value }), Refused, name);
@@ -83,7 +97,15 @@ test("a device refuses what is below its own minimum, in words", async () => {
 });
 
 test("questions of other kinds are refused in words, and what is no task is no task", async () => {
-  const other = ["query", "query-of-values", "query-of-a-sketch", "query-over-hexagons", "query-of-a-wavelet", "query-of-a-cohort", "query-over-cuts"];
+  const other = [
+    "query",
+    "query-of-values",
+    "query-of-a-sketch",
+    "query-over-hexagons",
+    "query-of-a-wavelet",
+    "query-of-a-cohort",
+    "query-over-cuts",
+  ];
   const task = JSON.parse(tasks[0].task);
   const { share } = task.Task.question.Query;
   const refusals: string[] = [];
@@ -99,13 +121,29 @@ test("questions of other kinds are refused in words, and what is no task is no t
       refusals.push(error.message);
     }
   }
-  for (const kind of ["Stack", "Wavelet", "Cuts"]) assert.ok(refusals.some((words) => words.startsWith("this device") && words.includes(kind)), refusals.join("\n"));
+  for (const kind of ["Stack", "Wavelet", "Cuts"])
+    assert.ok(
+      refusals.some((words) => words.startsWith("this device") && words.includes(kind)),
+      refusals.join("\n"),
+    );
   const written: string = tasks[0].task;
   const wrong = [
-    written.slice(0, -1), written.replace('"round":1', '"round":1,"round":1'), written.replace('"round":1', '"round":true'),
-    written.replace('"round":1', '"round":1.0'), written.replace('"round":1', '"rounds":1'), written.replace('"round":1', '"round":0'),
-    written.replace("homes", "hom\u00e9s"), written.replace('"fraction":"1/20"', '"fraction":"2/40"'), `${written} x`,
-    written.replace('"purpose"', '"__proto__"'), "[".repeat(100_000), "", "null", "{}", written.replace('{"Task":', '{ "Task":'), written.replace('"budget"', '"\\u0062udget"'),
+    written.slice(0, -1),
+    written.replace('"round":1', '"round":1,"round":1'),
+    written.replace('"round":1', '"round":true'),
+    written.replace('"round":1', '"round":1.0'),
+    written.replace('"round":1', '"rounds":1'),
+    written.replace('"round":1', '"round":0'),
+    written.replace("homes", "hom\u00e9s"),
+    written.replace('"fraction":"1/20"', '"fraction":"2/40"'),
+    `${written} x`,
+    written.replace('"purpose"', '"__proto__"'),
+    "[".repeat(100_000),
+    "",
+    "null",
+    "{}",
+    written.replace('{"Task":', '{ "Task":'),
+    written.replace('"budget"', '"\\u0062udget"'),
   ];
   for (const text of wrong) await assert.rejects(readTask(text), CodecError, text.slice(0, 80));
 });
@@ -125,12 +163,22 @@ test("each term of the vectors has its one encoding", () => {
 test("sound questions that this device does not answer are refused in words that say why", async () => {
   const why: Record<string, RegExp> = {
     "a vote": /by AtMostRows or AtMostCells, not by OneVote/,
-    "a sketch": /answers counts of rows in cells, not Sketch/, "a stack": /not Stack/, zCDP: /randomises no reports/,
+    "a sketch": /answers counts of rows in cells, not Sketch/,
+    "a stack": /not Stack/,
+    zCDP: /randomises no reports/,
   };
   const slots = ["each slot", "all slots"]; // which it does answer
-  assert.deepEqual(others.map(({ about }: { about: string }) => about), [...slots, ...Object.keys(why)]);
+  assert.deepEqual(
+    others.map(({ about }: { about: string }) => about),
+    [...slots, ...Object.keys(why)],
+  );
   for (const { about, task } of others) {
     if (slots.includes(about)) assert.equal((await readTask(task)).counts!.slots!.many, 4);
-    else await assert.rejects(readTask(task), (error: Error) => error instanceof Refused && why[about]!.test(error.message), about);
+    else
+      await assert.rejects(
+        readTask(task),
+        (error: Error) => error instanceof Refused && why[about]!.test(error.message),
+        about,
+      );
   }
 });

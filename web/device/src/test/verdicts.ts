@@ -9,6 +9,7 @@ import { type Bytes, hex, sha256, systemRandom, unhex, utf8 } from "../bytes.js"
 import { dapTask, readCarriedRound } from "../carried_round.js";
 import type { Place } from "../cell_counts.js";
 import { checkedContribution } from "../checked_contribution.js";
+import { createdRecord } from "../device_store.js";
 import { CodecError, InputError, Refused, UnknownKind } from "../errors.js";
 import type { Fraction } from "../fraction.js";
 import { parseJson } from "../json_text.js";
@@ -23,9 +24,8 @@ import { admitted, placesAsEvents } from "../recipes/recipe_answers.js";
 import { NOTHING, RecipeLog } from "../recipes/recipe_log.js";
 import { allowed, LIMITS, readSignedPolicy, type ShippedPolicy, shippedPolicy } from "../recipes/shipped_policy.js";
 import { readServerTask } from "../server_task.js";
-import { decodeParameters, encodeParameters, sessionOf, type SessionParameters } from "../session_parameters.js";
+import { decodeParameters, encodeParameters, type SessionParameters, sessionOf } from "../session_parameters.js";
 import { readTask, type Task, termsOf } from "../task.js";
-import { createdRecord } from "../device_store.js";
 import { vectors } from "./vectors.js";
 
 export interface Case {
@@ -50,18 +50,28 @@ const latin = (content: Bytes): string => new TextDecoder("utf-8", { fatal: true
 /** A device by rules and places that both programs know. */
 export class Judge {
   private constructor(
-    private readonly policies: readonly Policy[], private readonly rows: readonly (readonly Place[])[],
-    private readonly shipped: ShippedPolicy, private readonly sqlite: Sqlite3Static, private readonly places: readonly Place[],
+    private readonly policies: readonly Policy[],
+    private readonly rows: readonly (readonly Place[])[],
+    private readonly shipped: ShippedPolicy,
+    private readonly sqlite: Sqlite3Static,
+    private readonly places: readonly Place[],
   ) {}
 
   static async of(): Promise<Judge> {
     const { policies, rows } = vectors("device/verdicts");
     const { policy, places } = vectors("device/recipes");
-    const place = ([lon, lat, time]: (number | null)[]): Place => ({ lon: lon ?? NaN, lat: lat ?? NaN, time: time ?? null });
+    const place = ([lon, lat, time]: (number | null)[]): Place => ({
+      lon: lon ?? NaN,
+      lat: lat ?? NaN,
+      time: time ?? null,
+    });
     const { policy: shipped } = await readSignedPolicy(policy[0].text);
     return new Judge(
-      policies.map((rules: object) => readPolicy(JSON.stringify(rules))), rows.map((each: (number | null)[][]) => each.map(place)),
-      shipped, await quietSqlite(init), places.map(place),
+      policies.map((rules: object) => readPolicy(JSON.stringify(rules))),
+      rows.map((each: (number | null)[][]) => each.map(place)),
+      shipped,
+      await quietSqlite(init),
+      places.map(place),
     );
   }
 
@@ -71,7 +81,8 @@ export class Judge {
     } catch (error) {
       if (error instanceof UnknownKind) return { verdict: "unknown", kind: error.kind };
       if (error instanceof Refused) return { verdict: "refused", words: error.message };
-      if (error instanceof CodecError || error instanceof InputError) return { verdict: "malformed", words: error.message };
+      if (error instanceof CodecError || error instanceof InputError)
+        return { verdict: "malformed", words: error.message };
       return { verdict: "fault", words: error instanceof Error ? `${error.stack}` : "?" };
     }
   }
@@ -118,11 +129,20 @@ export class Judge {
     const policy = allowed(this.shipped, own);
     const { recipe } = task.asked!;
     const query = admitted(this.sqlite, recipe, policy);
-    const asked = { recipe, fields: query.touched, people: terms.survivors, study: task.campaign, whole: [task.budget, task.budgetDelta] as readonly [Fraction, Fraction] };
+    const asked = {
+      recipe,
+      fields: query.touched,
+      people: terms.survivors,
+      study: task.campaign,
+      whole: [task.budget, task.budgetDelta] as readonly [Fraction, Fraction],
+    };
     checkAsked(asked, policy);
     checkAccount(createdRecord(systemRandom), asked, policy, NOW, () => undefined);
     const analysis = policy.analyses.get(recipe.analysis)!;
-    const { rows } = new QuerySandbox(this.sqlite, policy.streams, analysis.queries).run(query, placesAsEvents(this.places, NOW, policy, NOW));
+    const { rows } = new QuerySandbox(this.sqlite, policy.streams, analysis.queries).run(
+      query,
+      placesAsEvents(this.places, NOW, policy, NOW),
+    );
     return { recipe: recipe.digest, touched: query.touched, bins: matchingBins(recipe, rows) };
   }
 
@@ -130,7 +150,12 @@ export class Judge {
     const round = await readCarriedRound(written);
     checkCarried(policy, round);
     const { id, configuration } = await dapTask(round, ISSUER);
-    return { digest: hex(round.digest), task: hex(id), configuration: hex(configuration), ...(await this.sums(round.task)) };
+    return {
+      digest: hex(round.digest),
+      task: hex(id),
+      configuration: hex(configuration),
+      ...(await this.sums(round.task)),
+    };
   }
 }
 
@@ -152,7 +177,14 @@ function text(content: Bytes): string {
 
 async function work(content: Bytes): Promise<unknown> {
   const { session, stage, task, message, until, head } = readServerTask(content);
-  return { session, stage, task: task === null ? null : hex(await sha256(utf8(task))), message: hex(message), until: Math.floor(until), head: hex(head) };
+  return {
+    session,
+    stage,
+    task: task === null ? null : hex(await sha256(utf8(task))),
+    message: hex(message),
+    until: Math.floor(until),
+    head: hex(head),
+  };
 }
 
 function message(content: Bytes): unknown {
@@ -178,6 +210,8 @@ if (process.argv[1] === new URL(import.meta.url).pathname) {
   for await (const line of createInterface({ input: process.stdin })) {
     const { kind, content, policy } = JSON.parse(line) as { kind: string; content: string; policy: number };
     const verdict = await judge.judged({ kind, content: Uint8Array.from(Buffer.from(content, "base64")), policy });
-    process.stdout.write(`${JSON.stringify(verdict, (_, value) => (typeof value === "bigint" ? `${value}` : value))}\n`);
+    process.stdout.write(
+      `${JSON.stringify(verdict, (_, value) => (typeof value === "bigint" ? `${value}` : value))}\n`,
+    );
   }
 }

@@ -5,7 +5,7 @@
 
 import { readFileSync } from "node:fs";
 
-import { Asking, RegionError, sentence, type AskingData, type Estimate, type Region } from "./asking.js";
+import { Asking, type AskingData, type Estimate, type Region, RegionError, sentence } from "./asking.js";
 import { AskingMarks, type RegionShares } from "./asking_marks.js";
 import { AskingSlots } from "./asking_slots.js";
 
@@ -34,7 +34,11 @@ function cpu(start: NodeJS.CpuUsage): number {
   return (user + system) / 1000;
 }
 
-function answer({ region, confidence, slots }: Question): Estimate | RegionShares | { readonly reason: string; readonly message: string } {
+function answer({
+  region,
+  confidence,
+  slots,
+}: Question): Estimate | RegionShares | { readonly reason: string; readonly message: string } {
   try {
     if (marked) return marked.share(region, confidence);
     return (slots && timed ? timed.during(slots) : map).count(region, confidence);

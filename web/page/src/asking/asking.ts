@@ -3,16 +3,16 @@
 import type { PackedArray } from "../payload/arrays.js";
 import type { MarksData } from "./asking_marks.js";
 import type { SlotsData } from "./asking_slots.js";
-import { clumpedAt, type Clumping } from "./clumping.js";
+import { type Clumping, clumpedAt } from "./clumping.js";
 import { asymmetryMargin, checkConfidence, leading, reach, reachAtMost } from "./confidence_margins.js";
-import { held, placed, type CutCell } from "./cut_cells.js";
-import { noiseOf, type Noise, type NoiseData } from "./noise.js";
+import { type CutCell, held, placed } from "./cut_cells.js";
+import { type Noise, type NoiseData, noiseOf } from "./noise.js";
 import { floats, positions } from "./packed_positions.js";
-import { FlatRegion, Pieces, type GroundData } from "./pieces.js";
-import { densified, equalArea, turned, type Ring } from "./projection.js";
-import { checkedBox, checkedPolygons, inSixDigits, RegionError, type Region } from "./regions.js";
+import { FlatRegion, type GroundData, Pieces } from "./pieces.js";
+import { densified, equalArea, type Ring, turned } from "./projection.js";
+import { checkedBox, checkedPolygons, inSixDigits, type Region, RegionError } from "./regions.js";
 
-export { RegionError, type Reason, type Region } from "./regions.js";
+export { type Reason, type Region, RegionError } from "./regions.js";
 
 /** The part `asking` of the page's data: what `hazemap.releases.page.asking_payload` writes. */
 export interface AskingData {
@@ -76,16 +76,24 @@ type Facts = Pick<AskingData, "counted" | "plane" | "extent" | "clumping" | "kur
 /** A map that can be asked how many are in a region. */
 export class Asking {
   constructor(
-    private readonly data: Facts, private readonly numbers: Numbers, private readonly noise: Noise,
-    private readonly pieces: Pieces, private readonly finer: Finer | undefined,
+    private readonly data: Facts,
+    private readonly numbers: Numbers,
+    private readonly noise: Noise,
+    private readonly pieces: Pieces,
+    private readonly finer: Finer | undefined,
   ) {}
 
   /** From the page's data: some tenths of a second for 100,000 squares. */
   static async of(data: AskingData): Promise<Asking> {
     if (data.version !== 1) throw new Error("the data for questions is of another version: make the page anew");
-    const [values, unbiased, stddev] = await Promise.all([floats(data.values), floats(data.unbiased), floats(data.stddev)]);
+    const [values, unbiased, stddev] = await Promise.all([
+      floats(data.values),
+      floats(data.unbiased),
+      floats(data.stddev),
+    ]);
     const [noise, pieces, finer] = await Promise.all([
-      noiseOf(data.noise, stddev), Pieces.of(data.ground, values.length, data.plane),
+      noiseOf(data.noise, stddev),
+      Pieces.of(data.ground, values.length, data.plane),
       data.finer ? finerOf(data.finer, data.plane) : undefined,
     ]);
     return new Asking(data, { values, unbiased, stddev }, noise, pieces, finer);
@@ -110,8 +118,10 @@ export class Asking {
     if (!shares.some((share) => share !== 0)) {
       const [west, south, east, north] = this.data.extent.map(inSixDigits);
       const axes = this.data.plane ? "x,y,x,y" : "west,south,east,north in degrees";
-      throw new RegionError("outside",
-        `this region lies outside the map, which covers ${west},${south},${east},${north} (${axes})`);
+      throw new RegionError(
+        "outside",
+        `this region lies outside the map, which covers ${west},${south},${east},${north} (${axes})`,
+      );
     }
     return shares;
   }
@@ -169,7 +179,14 @@ export class Asking {
     const low = Math.floor(value + doubt.low - asymmetry);
     const high = Math.ceil(value + doubt.high + asymmetry) + 0; // 0, never −0
     return this.estimate(
-      value, Math.hypot(noise.stddev, doubt.stddev), low, high, confidence, best, people, doubt.stddev,
+      value,
+      Math.hypot(noise.stddev, doubt.stddev),
+      low,
+      high,
+      confidence,
+      best,
+      people,
+      doubt.stddev,
     );
   }
 
@@ -178,28 +195,48 @@ export class Asking {
   }
 
   private estimate(
-    value: number, stddev: number, low: number, high: number, confidence: number, best: number, cut: number,
+    value: number,
+    stddev: number,
+    low: number,
+    high: number,
+    confidence: number,
+    best: number,
+    cut: number,
     placement: number,
   ): Estimate {
     const noise = Math.sqrt(Math.max(stddev ** 2 - placement ** 2, 0));
     const { counted } = this.data;
     return {
-      best_guess: best, ...leading(best, low, high), confidence, counted, unbiased: value, stddev, cut,
-      placement_stddev: placement, noise_stddev: noise,
+      best_guess: best,
+      ...leading(best, low, high),
+      confidence,
+      counted,
+      unbiased: value,
+      stddev,
+      cut,
+      placement_stddev: placement,
+      noise_stddev: noise,
     };
   }
 }
 
 /** What an estimate says, in English: `2,858 people (95 % interval 2,796 … 2,919)`. */
 export function sentence(found: Estimate): string {
-  const digits = found.stddev > 0 && found.stddev < Infinity ? Math.max(0, 1 - Math.floor(Math.log10(found.stddev))) : 0;
+  const digits =
+    found.stddev > 0 && found.stddev < Infinity ? Math.max(0, 1 - Math.floor(Math.log10(found.stddev))) : 0;
   // As Python rounds: halves to even, and to 0, never to −0.
-  const rounded = { minimumFractionDigits: digits, maximumFractionDigits: digits, roundingMode: "halfEven", signDisplay: "negative" };
+  const rounded = {
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+    roundingMode: "halfEven",
+    signDisplay: "negative",
+  };
   const format = new Intl.NumberFormat("en-US", rounded as Intl.NumberFormatOptions);
   const text = (number: number) => format.format(number);
   const sure = inSixDigits(100 * found.confidence);
-  return `${text(found.best_guess)} ${found.counted}` +
-    ` (${sure} % interval ${text(found.low)} … ${text(found.high)})`;
+  return (
+    `${text(found.best_guess)} ${found.counted}` + ` (${sure} % interval ${text(found.low)} … ${text(found.high)})`
+  );
 }
 
 async function finerOf(data: FinerData, plane: boolean): Promise<Finer> {
@@ -211,13 +248,15 @@ async function finerOf(data: FinerData, plane: boolean): Promise<Finer> {
 function reading(region: Region, plane: boolean): (pieces: Pieces) => Float64Array {
   if ("box" in region) {
     const [west, south, east, north] = checkedBox(region.box, plane);
-    const [low, high] = plane ? [[west, south] as const, [east, north] as const]
+    const [low, high] = plane
+      ? [[west, south] as const, [east, north] as const]
       : [equalArea([west, south]), equalArea([east, north])];
     return (pieces) => pieces.inBox(low[0], low[1], high[0], high[1]);
   }
   const flatten = (ring: Ring) => (plane ? ring : densified(ring).map(equalArea));
-  const rings = checkedPolygons(region.polygon, plane)
-    .flatMap((polygon) => polygon.map((ring, at) => turned(flatten(ring), at === 0)));
+  const rings = checkedPolygons(region.polygon, plane).flatMap((polygon) =>
+    polygon.map((ring, at) => turned(flatten(ring), at === 0)),
+  );
   const flat = new FlatRegion(rings);
   return (pieces) => pieces.inRegion(flat);
 }

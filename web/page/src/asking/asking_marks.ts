@@ -4,7 +4,7 @@ import type { PackedArray } from "../payload/arrays.js";
 import { Asking, type AskingData, type Estimate } from "./asking.js";
 import { checkConfidence, reach, reachAtMost } from "./confidence_margins.js";
 import { floats } from "./packed_positions.js";
-import { RegionError, type Region } from "./regions.js";
+import { type Region, RegionError } from "./regions.js";
 
 /** The part `marks` of the data for questions: each number is a sum of some of the `sides` noisy counts of a cell. */
 export interface MarksData {
@@ -53,15 +53,21 @@ const TURNS = 4; // how often the margin is fitted to where an interval ends
 
 /** A map with marks that can be asked for shares. */
 export class AskingMarks {
-  private constructor(private readonly people: Asking, private readonly law: MarksData, private readonly marks: readonly Mark[]) {}
+  private constructor(
+    private readonly people: Asking,
+    private readonly law: MarksData,
+    private readonly marks: readonly Mark[],
+  ) {}
 
   static async of(data: AskingData): Promise<AskingMarks> {
     const law = data.marks;
     if (!law) throw new Error("this map has no marks");
-    const marks = await Promise.all(law.each.map(async ({ name, sides, marked, without }): Promise<Mark> => {
-      const [own, others] = await Promise.all([floats(marked), floats(without)]);
-      return { name, sides, marked: own, without: others };
-    }));
+    const marks = await Promise.all(
+      law.each.map(async ({ name, sides, marked, without }): Promise<Mark> => {
+        const [own, others] = await Promise.all([floats(marked), floats(without)]);
+        return { name, sides, marked: own, without: others };
+      }),
+    );
     return new AskingMarks(await Asking.of(data), law, marks);
   }
 
@@ -72,12 +78,18 @@ export class AskingMarks {
     const chosen = shares.map((share) => Number(share >= HALF));
     const cells = chosen.reduce((sum, one) => sum + one, 0);
     if (!cells) {
-      throw new RegionError("small",
-        "no cell lies in this region with half of its area or more: ask for a larger region");
+      throw new RegionError(
+        "small",
+        "no cell lies in this region with half of its area or more: ask for a larger region",
+      );
     }
-    const cut = (most: boolean) => shares.reduce((sum, share) => sum + Number(share > 0 && share < 1 && share >= HALF === most), 0);
+    const cut = (most: boolean) =>
+      shares.reduce((sum, share) => sum + Number(share > 0 && share < 1 && share >= HALF === most), 0);
     return {
-      cells, inside: cut(true), outside: cut(false), people: this.people.whole(chosen, confidence),
+      cells,
+      inside: cut(true),
+      outside: cut(false),
+      people: this.people.whole(chosen, confidence),
       shares: this.marks.map((mark) => this.together(mark, chosen, cells, confidence)),
     };
   }
@@ -86,8 +98,13 @@ export class AskingMarks {
     const { stddev, kurtosis, grain, sides } = this.law;
     const sum = (numbers: Float64Array) => numbers.reduce((all, number, at) => all + number * chosen[at]!, 0);
     const terms = [mark.sides * cells, (sides - mark.sides) * cells];
-    const numbers = new ShareNumbers(sum(mark.marked), sum(mark.without), terms.map((each) => stddev * Math.sqrt(each)),
-      terms.map((each) => kurtosis / each), grain);
+    const numbers = new ShareNumbers(
+      sum(mark.marked),
+      sum(mark.without),
+      terms.map((each) => stddev * Math.sqrt(each)),
+      terms.map((each) => kurtosis / each),
+      grain,
+    );
     const [low, high] = numbers.interval(confidence);
     return { mark: mark.name, value: numbers.value, low, high, confidence };
   }
@@ -98,8 +115,13 @@ class ShareNumbers {
   private readonly x: number;
   private readonly y: number;
 
-  constructor(private readonly marked: number, private readonly without: number, private readonly noise: readonly number[],
-    private readonly kurtosis: readonly number[], private readonly grain: number) {
+  constructor(
+    private readonly marked: number,
+    private readonly without: number,
+    private readonly noise: readonly number[],
+    private readonly kurtosis: readonly number[],
+    private readonly grain: number,
+  ) {
     this.x = Math.max(marked, 0);
     this.y = Math.max(without, 0);
   }
@@ -112,7 +134,10 @@ class ShareNumbers {
   interval(confidence: number): [number, number] {
     let [low, high] = this.ends(reachAtMost(confidence, Math.max(...this.kurtosis)));
     for (let turn = 0; turn < TURNS; turn++) {
-      [low, high] = [this.ends(reach(confidence, this.kurtosisAt(low)))[0], this.ends(reach(confidence, this.kurtosisAt(high)))[1]];
+      [low, high] = [
+        this.ends(reach(confidence, this.kurtosisAt(low)))[0],
+        this.ends(reach(confidence, this.kurtosisAt(high)))[1],
+      ];
     }
     return [low, high];
   }
@@ -125,11 +150,14 @@ class ShareNumbers {
   }
 
   private ends(far: number): [number, number] {
-    const { x, y } = this, people = x + y;
+    const { x, y } = this,
+      people = x + y;
     const [mx, my] = this.noise.map((noise) => this.whole(far * noise) ** 2);
     const [a, b, c] = [people ** 2 - mx! - my!, 2 * (mx! - x * people), x ** 2 - mx!];
     if (!(people > 0 && a > 0)) return [0, 1];
-    const half = Math.sqrt(Math.max(b ** 2 - 4 * a * c, 0)) / (2 * a), middle = -b / (2 * a), guess = x / people;
+    const half = Math.sqrt(Math.max(b ** 2 - 4 * a * c, 0)) / (2 * a),
+      middle = -b / (2 * a),
+      guess = x / people;
     const inside = (end: number) => Math.max(0, Math.min(1, end));
     return [inside(Math.min(middle - half, guess)), inside(Math.max(middle + half, guess))];
   }

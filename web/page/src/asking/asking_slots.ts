@@ -2,10 +2,10 @@
 
 import type { PackedArray } from "../payload/arrays.js";
 import { Asking, type AskingData } from "./asking.js";
-import { clumpingOf, generation, type Generation, type GenerationData } from "./clumping.js";
-import { noiseOf, slotsOf, type Noise, type NoiseData } from "./noise.js";
+import { clumpingOf, type Generation, type GenerationData, generation } from "./clumping.js";
+import { type Noise, type NoiseData, noiseOf, slotsOf } from "./noise.js";
 import { floats } from "./packed_positions.js";
-import { Pieces, type GroundData } from "./pieces.js";
+import { type GroundData, Pieces } from "./pieces.js";
 
 /** The part `slots` of the data for questions: numbers of all slots, one slot after another. */
 export interface SlotsData {
@@ -36,10 +36,14 @@ interface Estimated {
 /** A map with time, of which some slots can be asked. */
 export class AskingSlots {
   private constructor(
-    private readonly data: AskingData, readonly names: readonly string[],
-    private readonly extent: SlotsData["extent"], private readonly unbiased: Float64Array,
+    private readonly data: AskingData,
+    readonly names: readonly string[],
+    private readonly extent: SlotsData["extent"],
+    private readonly unbiased: Float64Array,
     private readonly values: Float64Array,
-    private readonly day: Estimated, private readonly slot: Estimated, private readonly pieces: Pieces,
+    private readonly day: Estimated,
+    private readonly slot: Estimated,
+    private readonly pieces: Pieces,
     private readonly generations: readonly Generation[] | undefined,
   ) {}
 
@@ -47,11 +51,24 @@ export class AskingSlots {
     const slots = data.slots;
     if (!slots) throw new Error("this map has no slots");
     const [unbiased, values, day, slot] = await Promise.all([
-      floats(slots.unbiased), floats(slots.values), estimated(slots.day), estimated(slots.slot),
+      floats(slots.unbiased),
+      floats(slots.values),
+      estimated(slots.day),
+      estimated(slots.slot),
     ]);
     const pieces = await Pieces.of(slots.ground, day.stddev.length, data.plane);
     const generations = slots.generations && (await Promise.all(slots.generations.map(generation)));
-    return new AskingSlots(data, slots.names, slots.extent, unbiased, values, day, slot, pieces, generations ?? undefined);
+    return new AskingSlots(
+      data,
+      slots.names,
+      slots.extent,
+      unbiased,
+      values,
+      day,
+      slot,
+      pieces,
+      generations ?? undefined,
+    );
   }
 
   /** The map of some slots together, by their numbers from 0 on. */
@@ -65,10 +82,12 @@ export class AskingSlots {
     const unbiased = added(this.unbiased, cells, chosen);
     const values = added(this.values, cells, chosen);
     const stddev = day.stddev.map((whole, at) =>
-      Math.sqrt(part ** 2 * whole ** 2 + chosen.length * (1 - part) * slot.stddev[at]! ** 2));
+      Math.sqrt(part ** 2 * whole ** 2 + chosen.length * (1 - part) * slot.stddev[at]! ** 2),
+    );
     const noise = slotsOf(day.noise, slot.noise, chosen.length, names.length);
     const clumping = this.generations
-      ? clumpingOf(this.generations, unbiased, values, stddev) : { error: 1, parts: Array<number>(7).fill(1) };
+      ? clumpingOf(this.generations, unbiased, values, stddev)
+      : { error: 1, parts: Array<number>(7).fill(1) };
     const facts = { ...this.data, extent: this.extent, clumping };
     return new Asking(facts, { values, unbiased, stddev }, noise, this.pieces, undefined);
   }

@@ -1,6 +1,6 @@
 /** How unevenly people lie inside cells: `hazemap.estimate.overdispersion`, number by number. */
 
-import { unpack, type PackedArray } from "../payload/arrays.js";
+import { type PackedArray, unpack } from "../payload/arrays.js";
 import { positions } from "./packed_positions.js";
 
 const EDGES = [0, 1.5, 3, 6, 12, 25, 50];
@@ -44,7 +44,10 @@ export async function generation(data: GenerationData): Promise<Generation> {
 
 /** Learnt from the numbers of a map, by its generations from the coarsest with a cell of the map down. */
 export function clumpingOf(
-  generations: readonly Generation[], unbiased: Float64Array, values: Float64Array, stddev: Float64Array,
+  generations: readonly Generation[],
+  unbiased: Float64Array,
+  values: Float64Array,
+  stddev: Float64Array,
 ): Clumping {
   const sorted = stddev.slice().sort();
   const half = sorted.length / 2;

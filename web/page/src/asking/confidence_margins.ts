@@ -60,7 +60,8 @@ function knot(at: number, z: number): number {
 function reachOf(share: number, z: number): number {
   let low = 0;
   let high = FAR - 1;
-  const turned = (at: number) => -normalQuantile(Math.min(Math.max(equal(share, far(at)), mixed(share, far(at))), 1) / 2);
+  const turned = (at: number) =>
+    -normalQuantile(Math.min(Math.max(equal(share, far(at)), mixed(share, far(at))), 1) / 2);
   if (z >= turned(high)) return far(high);
   while (high - low > 1) {
     const middle = (low + high) >> 1;

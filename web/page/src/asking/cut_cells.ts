@@ -32,7 +32,11 @@ export function held(people: number, unbiased: number, stddev: number): number {
 
 /** The doubt about cut cells and noise together; `inside` and `outside` are the people of whole cells. */
 export function placed(
-  cells: readonly CutCell[], noise: Spread, confidence: number, inside: number, outside: number,
+  cells: readonly CutCell[],
+  noise: Spread,
+  confidence: number,
+  inside: number,
+  outside: number,
 ): RegionUncertainty {
   const some = cells
     .filter((cell) => cell.part > 0 && cell.part < 1 && cell.people > 0)
@@ -136,7 +140,10 @@ function multiply(re: Float64Array, im: Float64Array, one: Float64Array, other: 
 
 /** The step beside the quantile of the law that a characteristic function is of, that begins `before` steps below 0. */
 function quantile(re: Float64Array, im: Float64Array, before: number, level: number, above: boolean): number {
-  fourier.forward(re, im.map((number) => -number)); // the law itself, but for a factor
+  fourier.forward(
+    re,
+    im.map((number) => -number),
+  ); // the law itself, but for a factor
   const until = new Float64Array(STEPS);
   let sum = 0;
   for (let at = 0; at < STEPS; at++) {

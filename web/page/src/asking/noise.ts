@@ -1,6 +1,6 @@
 /** How the errors of the cells' numbers hang together: `Noise.of` of each kind of map. */
 
-import { unpack, type PackedArray } from "../payload/arrays.js";
+import { type PackedArray, unpack } from "../payload/arrays.js";
 import type { Spread } from "./confidence_margins.js";
 import { positions } from "./packed_positions.js";
 
@@ -8,12 +8,28 @@ import { positions } from "./packed_positions.js";
 export type NoiseData =
   | { readonly kind: "independent"; readonly kurtosis: number }
   | { readonly kind: "levels"; readonly levels: readonly CountedLevel[] }
-  | { readonly kind: "forest"; readonly parent: PackedArray<"int32">; readonly missing: PackedArray<"uint8">;
-      readonly law: PackedArray<"uint8" | "int32">; readonly laws: readonly Law[]; readonly cells: PackedArray<"int32"> }
-  | { readonly kind: "wavelet"; readonly side: number; readonly places: PackedArray<"int32">;
-      readonly stddev: number; readonly kurtosis: number }
-  | { readonly kind: "slots"; readonly total: NoiseData; readonly slot: NoiseData;
-      readonly chosen: number; readonly slots: number };
+  | {
+      readonly kind: "forest";
+      readonly parent: PackedArray<"int32">;
+      readonly missing: PackedArray<"uint8">;
+      readonly law: PackedArray<"uint8" | "int32">;
+      readonly laws: readonly Law[];
+      readonly cells: PackedArray<"int32">;
+    }
+  | {
+      readonly kind: "wavelet";
+      readonly side: number;
+      readonly places: PackedArray<"int32">;
+      readonly stddev: number;
+      readonly kurtosis: number;
+    }
+  | {
+      readonly kind: "slots";
+      readonly total: NoiseData;
+      readonly slot: NoiseData;
+      readonly chosen: number;
+      readonly slots: number;
+    };
 
 interface CountedLevel {
   readonly size: number;
@@ -113,8 +129,11 @@ class Forest {
   private readonly variances: Float64Array;
 
   constructor(
-    private readonly parent: Int32Array, missing: Uint8Array, private readonly law: Int32Array,
-    private readonly laws: readonly Law[], private readonly cells: Int32Array,
+    private readonly parent: Int32Array,
+    missing: Uint8Array,
+    private readonly law: Int32Array,
+    private readonly laws: readonly Law[],
+    private readonly cells: Int32Array,
   ) {
     const size = parent.length;
     this.variances = Float64Array.from(law, (number) => laws[number]![0] ?? Infinity);
@@ -180,7 +199,10 @@ class Forest {
 function wavelet(weights: Float64Array, side: number, places: Int32Array, stddev: number, kurtosis: number): Spread {
   const levels = Math.log2(side);
   const grid = Float64Array.from(places, (place) => weights[place]!);
-  for (const [step, other] of [[1, side], [side, 1]] as const) {
+  for (const [step, other] of [
+    [1, side],
+    [side, 1],
+  ] as const) {
     for (let line = 0; line < side; line++) differences(grid, line * other, step, side);
   }
   // A number is about a block of so many places of its axis.

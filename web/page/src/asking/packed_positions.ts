@@ -1,6 +1,6 @@
 /** Whole numbers that the page's data holds as differences. */
 
-import { unpack, type PackedArray } from "../payload/arrays.js";
+import { type PackedArray, unpack } from "../payload/arrays.js";
 
 /** The numbers themselves. */
 export async function positions(packed: PackedArray<"int32">): Promise<Int32Array> {

@@ -2,18 +2,30 @@
 
 import { cellToBoundary } from "h3-js";
 
-import { unpack, type PackedArray } from "../payload/arrays.js";
+import { type PackedArray, unpack } from "../payload/arrays.js";
 import { positions } from "./packed_positions.js";
-import { equalArea, signedArea, turned, type Point, type Ring } from "./projection.js";
+import { equalArea, type Point, type Ring, signedArea, turned } from "./projection.js";
 
 /** What the page is told of the ground: `owner` is the cell of each piece; most numbers are differences. */
 export type GroundData = { readonly owner: PackedArray<"int32"> } & (
-  | { readonly kind: "rectangles"; readonly x: PackedArray<"float64">; readonly y: PackedArray<"float64">;
-      readonly west: PackedArray<"int32">; readonly wide: PackedArray<"int32">;
-      readonly south: PackedArray<"int32">; readonly high: PackedArray<"int32"> }
+  | {
+      readonly kind: "rectangles";
+      readonly x: PackedArray<"float64">;
+      readonly y: PackedArray<"float64">;
+      readonly west: PackedArray<"int32">;
+      readonly wide: PackedArray<"int32">;
+      readonly south: PackedArray<"int32">;
+      readonly high: PackedArray<"int32">;
+    }
   | { readonly kind: "hexagons"; readonly cells: PackedArray<"uint64"> }
-  | { readonly kind: "rings"; readonly corners: PackedArray<"int32">; readonly piece: PackedArray<"int32">;
-      readonly steps?: PackedArray<"uint64">; readonly degrees?: PackedArray<"float64"> });
+  | {
+      readonly kind: "rings";
+      readonly corners: PackedArray<"int32">;
+      readonly piece: PackedArray<"int32">;
+      readonly steps?: PackedArray<"uint64">;
+      readonly degrees?: PackedArray<"float64">;
+    }
+);
 
 const GRAIN = 1e10; // corners are whole numbers of 1/GRAIN degrees
 const SLIVER = 1e-9; // an overlap below this part of the cell and of the region is rounding
@@ -126,7 +138,9 @@ export class FlatRegion {
 
   /** Calls `visit` with each stretch of an edge between two heights: where it begins and ends, its sign. */
   private between(
-    south: number, north: number, visit: (low: number, high: number, x: number, to: number, sign: number) => void,
+    south: number,
+    north: number,
+    visit: (low: number, high: number, x: number, to: number, sign: number) => void,
   ): void {
     const { edges, start, member, bounds, slabs } = this;
     const tall = (bounds[3] - bounds[1]) / slabs;
@@ -175,10 +189,14 @@ export class Pieces {
   private readonly owned: Float64Array;
 
   private constructor(
-    readonly owner: Int32Array, cells: number,
-    private readonly west: Float64Array, private readonly south: Float64Array,
-    private readonly east: Float64Array, private readonly north: Float64Array,
-    private readonly areas: Float64Array, private readonly edges: readonly Edges[] | undefined,
+    readonly owner: Int32Array,
+    cells: number,
+    private readonly west: Float64Array,
+    private readonly south: Float64Array,
+    private readonly east: Float64Array,
+    private readonly north: Float64Array,
+    private readonly areas: Float64Array,
+    private readonly edges: readonly Edges[] | undefined,
   ) {
     this.owned = new Float64Array(cells);
     owner.forEach((cell, at) => (this.owned[cell]! += areas[at]!));
@@ -188,7 +206,12 @@ export class Pieces {
   static async of(data: GroundData, cells: number, plane: boolean): Promise<Pieces> {
     const owner = await positions(data.owner);
     if (data.kind === "rectangles") {
-      const [x, y, wide, high] = await Promise.all([unpack(data.x), unpack(data.y), unpack(data.wide), unpack(data.high)]);
+      const [x, y, wide, high] = await Promise.all([
+        unpack(data.x),
+        unpack(data.y),
+        unpack(data.wide),
+        unpack(data.high),
+      ]);
       const [column, row] = await Promise.all([positions(data.west), positions(data.south)]);
       const [west, south] = [Float64Array.from(column, (at) => x[at]!), Float64Array.from(row, (at) => y[at]!)];
       const east = Float64Array.from(column, (at, place) => x[at + wide[place]!]!);
@@ -212,13 +235,32 @@ export class Pieces {
       }
       areas[at] = some.reduce((sum, ring) => sum + signedArea(ring), 0);
     }
-    return new Pieces(owner, cells, west, south, east, north, areas, rings.map((some) => new Edges(some)));
+    return new Pieces(
+      owner,
+      cells,
+      west,
+      south,
+      east,
+      north,
+      areas,
+      rings.map((some) => new Edges(some)),
+    );
   }
 
   /** The share of each cell that lies in a box of the plane. */
   inBox(west: number, south: number, east: number, north: number): Float64Array {
     if (this.edges) {
-      return this.inRegion(new FlatRegion([[[west, south], [east, south], [east, north], [west, north], [west, south]]]));
+      return this.inRegion(
+        new FlatRegion([
+          [
+            [west, south],
+            [east, south],
+            [east, north],
+            [west, north],
+            [west, south],
+          ],
+        ]),
+      );
     }
     return this.shares([west, south, east, north], (east - west) * (north - south), (at) => {
       const width = Math.min(this.east[at]!, east) - Math.max(this.west[at]!, west);
@@ -243,7 +285,9 @@ export class Pieces {
   }
 
   private shares(
-    bounds: readonly [number, number, number, number], area: number, inside: (piece: number) => number,
+    bounds: readonly [number, number, number, number],
+    area: number,
+    inside: (piece: number) => number,
   ): Float64Array {
     const [least, bottom, most, top] = bounds;
     const { west, south, east, north, areas, owner, owned } = this;
@@ -271,7 +315,9 @@ async function hexagons(packed: PackedArray<"uint64">, flat: (point: Point) => P
 }
 
 async function ringsOf(
-  data: GroundData & { readonly kind: "rings" }, pieces: number, flat: (point: Point) => Point,
+  data: GroundData & { readonly kind: "rings" },
+  pieces: number,
+  flat: (point: Point) => Point,
 ): Promise<Ring[][]> {
   const [corners, piece] = await Promise.all([unpack(data.corners), positions(data.piece)]);
   const degrees = data.steps ? summed(await unpack(data.steps)) : await unpack(data.degrees!);

@@ -16,7 +16,10 @@ export type Reason = "box" | "kind" | "degrees" | "crossing" | "outside" | "smal
 
 /** A question that has no answer: the fault of whoever asks. */
 export class RegionError extends Error {
-  constructor(readonly reason: Reason, message: string) {
+  constructor(
+    readonly reason: Reason,
+    message: string,
+  ) {
     super(message);
     this.name = "RegionError";
   }
@@ -36,14 +39,25 @@ export function inSixDigits(number: number): string {
 export function checkedBox(box: readonly number[], plane: boolean): [number, number, number, number] {
   const [west, south, east, north] = box as [number, number, number, number];
   const [width, height] = plane ? [LARGEST, LARGEST] : [180, 90];
-  if (box.length === 4 && box.every((edge) => typeof edge === "number") && -width <= west && west < east && east <= width &&
-      -height <= south && south < north && north <= height) {
+  if (
+    box.length === 4 &&
+    box.every((edge) => typeof edge === "number") &&
+    -width <= west &&
+    west < east &&
+    east <= width &&
+    -height <= south &&
+    south < north &&
+    north <= height
+  ) {
     return [west, south, east, north];
   }
-  throw new RegionError("box", plane
-    ? `a box of a plane is x,y,x,y with the lesser x and y first, at most ${LARGEST} from 0; found ${box.join(",")}`
-    : `a box is west,south,east,north in degrees with west < east and south < north; found ${box.join(",")}` +
-      (Math.max(Math.abs(south), Math.abs(north)) > 90 ? " (are longitude and latitude swapped?)" : ""));
+  throw new RegionError(
+    "box",
+    plane
+      ? `a box of a plane is x,y,x,y with the lesser x and y first, at most ${LARGEST} from 0; found ${box.join(",")}`
+      : `a box is west,south,east,north in degrees with west < east and south < north; found ${box.join(",")}` +
+          (Math.max(Math.abs(south), Math.abs(north)) > 90 ? " (are longitude and latitude swapped?)" : ""),
+  );
 }
 
 /** The polygons of a region, each an outer ring and holes. */
@@ -59,20 +73,26 @@ export function checkedPolygons(polygon: PolygonJson, plane: boolean): Ring[][] 
     .filter((rings) => rings.length && rings[0]!.length)
     .map((rings) => rings.filter((ring) => ring.length).map(closed));
   if (!polygons.length) {
-    throw new RegionError("kind",
-      `a region is a polygon or a multipolygon with an area; found a ${polygon.type} that is empty`);
+    throw new RegionError(
+      "kind",
+      `a region is a polygon or a multipolygon with an area; found a ${polygon.type} that is empty`,
+    );
   }
   const points = polygons.flat(2);
   const [xs, ys] = [points.map((point) => point[0]), points.map((point) => point[1])];
   const [west, east, south, north] = [least(xs), most(xs), least(ys), most(ys)];
   if (!plane && !(-180 <= west && east <= 180 && -90 <= south && north <= 90)) {
-    throw new RegionError("degrees",
+    throw new RegionError(
+      "degrees",
       "a region is in degrees of longitude and latitude (WGS 84, EPSG:4326); this one runs over" +
-      ` ${[west, south, east, north].map(inSixDigits).join(",")}: transform it first`);
+        ` ${[west, south, east, north].map(inSixDigits).join(",")}: transform it first`,
+    );
   }
   if (!areValid(polygons)) {
-    throw new RegionError("crossing",
-      "the rings of this polygon cross or overlap each other: mend it with shapely.make_valid");
+    throw new RegionError(
+      "crossing",
+      "the rings of this polygon cross or overlap each other: mend it with shapely.make_valid",
+    );
   }
   return polygons;
 }
@@ -133,14 +153,20 @@ function areValid(polygons: readonly (readonly Ring[])[]): boolean {
   }
   // A polygon inside another has to be in one of its holes.
   return polygons.every((part, at) =>
-    polygons.every((other, to) => at === to || lies(part[0]!, other[0]!) === "outside" ||
-      other.slice(1).some((hole) => lies(part[0]!, hole) === "inside")));
+    polygons.every(
+      (other, to) =>
+        at === to ||
+        lies(part[0]!, other[0]!) === "outside" ||
+        other.slice(1).some((hole) => lies(part[0]!, hole) === "inside"),
+    ),
+  );
 }
 
 /** Where rings touch each other: ring, ring, point. Undefined where they cross or overlap, or one touches itself. */
 function touchesOf(rings: readonly Ring[]): [number, number, Point][] | undefined {
   const edges = rings.flatMap((ring, number) =>
-    ring.slice(1).map((to, at): Edge => ({ ring: number, at, of: ring.length - 1, from: ring[at]!, to })));
+    ring.slice(1).map((to, at): Edge => ({ ring: number, at, of: ring.length - 1, from: ring[at]!, to })),
+  );
   edges.sort((a, b) => Math.min(a.from[0], a.to[0]) - Math.min(b.from[0], b.to[0]));
   const touches: [number, number, Point][] = [];
   for (const [number, edge] of edges.entries()) {
@@ -172,8 +198,10 @@ function meeting(a: Edge, b: Edge): Point | "apart" | "crossing" {
   const [e, f] = [side(b, a.from), side(b, a.to)];
   if (c * d < 0 && e * f < 0) return "crossing";
   const shared = [
-    ...(c === 0 && spans(a, b.from) ? [b.from] : []), ...(d === 0 && spans(a, b.to) ? [b.to] : []),
-    ...(e === 0 && spans(b, a.from) ? [a.from] : []), ...(f === 0 && spans(b, a.to) ? [a.to] : []),
+    ...(c === 0 && spans(a, b.from) ? [b.from] : []),
+    ...(d === 0 && spans(a, b.to) ? [b.to] : []),
+    ...(e === 0 && spans(b, a.from) ? [a.from] : []),
+    ...(f === 0 && spans(b, a.to) ? [a.to] : []),
   ];
   if (!shared.length) return "apart";
   return shared.every((point) => same(point, shared[0]!)) ? shared[0]! : "crossing";
@@ -185,8 +213,12 @@ function side(edge: Edge, point: Point): number {
 
 /** Whether a point of an edge's line lies on the edge. */
 function spans({ from, to }: Edge, [x, y]: Point): boolean {
-  return Math.min(from[0], to[0]) <= x && x <= Math.max(from[0], to[0]) &&
-    Math.min(from[1], to[1]) <= y && y <= Math.max(from[1], to[1]);
+  return (
+    Math.min(from[0], to[0]) <= x &&
+    x <= Math.max(from[0], to[0]) &&
+    Math.min(from[1], to[1]) <= y &&
+    y <= Math.max(from[1], to[1])
+  );
 }
 
 /** Whether the inside of a polygon stays in one piece: its rings and the points where they touch make no circle. */
@@ -230,7 +262,7 @@ function placeOf([x, y]: Point, ring: Ring): "inside" | "outside" | "on" {
     const edge = { ring: 0, at: 0, of: 0, from, to };
     const turn = side(edge, [x, y]);
     if (turn === 0 && spans(edge, [x, y])) return "on";
-    if (from[1] > y !== to[1] > y && (turn > 0) === (to[1] > from[1])) odd = !odd; // to the right of the point
+    if (from[1] > y !== to[1] > y && turn > 0 === to[1] > from[1]) odd = !odd; // to the right of the point
   }
   return odd ? "inside" : "outside";
 }

@@ -4,7 +4,14 @@ import { test } from "node:test";
 import { reach } from "./confidence_margins.js";
 import { Fourier } from "./fourier.js";
 import { orientation } from "./orientation.js";
-import { betaDistribution, erfc, logGamma, normalDistribution, normalQuantile, scaledErfc } from "./special_functions.js";
+import {
+  betaDistribution,
+  erfc,
+  logGamma,
+  normalDistribution,
+  normalQuantile,
+  scaledErfc,
+} from "./special_functions.js";
 
 function near(found: number, wanted: number, most = 1e-12): void {
   assert.ok(Math.abs(found - wanted) <= most * Math.abs(wanted), `${found} is not ${wanted}`);
@@ -13,7 +20,7 @@ function near(found: number, wanted: number, most = 1e-12): void {
 test("functions of statistics have known values", () => {
   near(logGamma(10.3), 13.48203678613836);
   near(erfc(3), 2.209049699858544e-5);
-  near(scaledErfc(2), 0.25539567631050574);
+  near(scaledErfc(2), 0.25539567631050575);
   near(normalQuantile(0.975), 1.959963984540054);
   near(normalQuantile(normalDistribution(-7.5)), -7.5);
   near(betaDistribution(2, 3)(0.4), 0.5248); // 1 − 0.6⁴ − 4 · 0.4 · 0.6³

@@ -21,7 +21,8 @@ interface Numbers {
   readonly changed: Uint8Array;
 }
 
-const DENSITY = "changeDensity", COUNT = "change";
+const DENSITY = "changeDensity",
+  COUNT = "change";
 
 export class DifferenceMap implements Subject {
   readonly layers = [DENSITY, COUNT];
@@ -30,16 +31,26 @@ export class DifferenceMap implements Subject {
   readonly together = false;
   private readonly density: Float32Array;
 
-  private constructor(private readonly payload: DifferencePayload, readonly shapes: Shapes, private readonly numbers: Numbers,
-    private readonly cellName: (index: number) => string) {
+  private constructor(
+    private readonly payload: DifferencePayload,
+    readonly shapes: Shapes,
+    private readonly numbers: Numbers,
+    private readonly cellName: (index: number) => string,
+  ) {
     this.density = numbers.difference.map((each, cell) => (numbers.area[cell]! > 0 ? each / numbers.area[cell]! : 0));
   }
 
   static async of(payload: DifferencePayload, projection: Projection): Promise<DifferenceMap> {
     const { cells } = payload;
     const [shapes, name, difference, stddev, low, high, area, changed] = await Promise.all([
-      Shapes.of(cells.places, projection), namesOf(cells.places, cells.names), unpack(payload.difference), unpack(payload.stddev),
-      unpack(payload.low), unpack(payload.high), unpack(payload.area), unpack(payload.changed),
+      Shapes.of(cells.places, projection),
+      namesOf(cells.places, cells.names),
+      unpack(payload.difference),
+      unpack(payload.stddev),
+      unpack(payload.low),
+      unpack(payload.high),
+      unpack(payload.area),
+      unpack(payload.changed),
     ]);
     return new DifferenceMap(payload, shapes, { difference, stddev, low, high, area, changed }, name);
   }
@@ -49,15 +60,21 @@ export class DifferenceMap implements Subject {
   }
 
   colours(layer: string, _slot: Slot, palette: Palette): Uint32Array {
-    const colours = new Uint32Array(this.shapes.count + 1), shades = palette.diverging.table(513);
-    const values = this.values(layer), scale = this.scale(layer);
-    values.forEach((value, cell) => { colours[cell + 1] = shades[Math.round(evenPosition(scale, value) * 512)] ?? word(palette.unknown); });
+    const colours = new Uint32Array(this.shapes.count + 1),
+      shades = palette.diverging.table(513);
+    const values = this.values(layer),
+      scale = this.scale(layer);
+    values.forEach((value, cell) => {
+      colours[cell + 1] = shades[Math.round(evenPosition(scale, value) * 512)] ?? word(palette.unknown);
+    });
     return colours;
   }
 
   hatched(): Uint8Array {
     const found = new Uint8Array(this.shapes.count + 1);
-    this.numbers.changed.forEach((changed, cell) => { found[cell + 1] = 1 - changed; });
+    this.numbers.changed.forEach((changed, cell) => {
+      found[cell + 1] = 1 - changed;
+    });
     return found;
   }
 
@@ -67,28 +84,52 @@ export class DifferenceMap implements Subject {
 
   legend(layer: string, _slot: Slot, palette: Palette, words: Words): HTMLElement {
     const parts = { counted: words.noun(this.payload.estimand), unit: this.payload.unit };
-    return evenLegend(words.say(layer === DENSITY ? "changePerUnit" : "changePerCell", parts), this.scale(layer), palette.diverging,
-      (value) => words.compact(value));
+    return evenLegend(
+      words.say(layer === DENSITY ? "changePerUnit" : "changePerCell", parts),
+      this.scale(layer),
+      palette.diverging,
+      (value) => words.compact(value),
+    );
   }
 
   facts(part: number, _layer: string, _slot: Slot, words: Words): HTMLElement[] {
-    const { payload, numbers } = this, counted = words.counted(payload.estimand), changed = numbers.changed[part] === 1;
-    const found = { best_guess: numbers.difference[part]!, stddev: numbers.stddev[part]!, low: numbers.low[part]!, high: numbers.high[part]! };
+    const { payload, numbers } = this,
+      counted = words.counted(payload.estimand),
+      changed = numbers.changed[part] === 1;
+    const found = {
+      best_guess: numbers.difference[part]!,
+      stddev: numbers.stddev[part]!,
+      low: numbers.low[part]!,
+      high: numbers.high[part]!,
+    };
     return [
       make("p", { class: "best" }, words.say("changeSentence", { ...words.interval(found), counted })),
       intervalBar(found.low, found.high, found.best_guess, Math.min(found.low, 0), Math.max(found.high, 0)),
       make("p", { class: changed ? null : "warning" }, words.say(changed ? "changeBeyond" : "changeNoise")),
-      make("p", { class: "hint" }, words.say("cellName",
-        { name: this.cellName(part), area: words.short(numbers.area[part]!), unit: payload.unit })),
+      make(
+        "p",
+        { class: "hint" },
+        words.say("cellName", {
+          name: this.cellName(part),
+          area: words.short(numbers.area[part]!),
+          unit: payload.unit,
+        }),
+      ),
     ];
   }
 
   whole(_slot: Slot, words: Words): HTMLElement[] {
-    const { payload, numbers } = this, changed = numbers.changed.reduce((sum, each) => sum + each, 0);
+    const { payload, numbers } = this,
+      changed = numbers.changed.reduce((sum, each) => sum + each, 0);
     const line = make("span", { lang: "en" }, payload.before.line);
     return [
-      make("p", {}, words.say("changedCells", { changed: words.number(changed), all: words.number(this.shapes.count) })),
-      make("p", {}, words.say("changeBefore", { title: payload.before.title }), " ", line), make("p", {}, words.say("changeDrawn")),
+      make(
+        "p",
+        {},
+        words.say("changedCells", { changed: words.number(changed), all: words.number(this.shapes.count) }),
+      ),
+      make("p", {}, words.say("changeBefore", { title: payload.before.title }), " ", line),
+      make("p", {}, words.say("changeDrawn")),
     ];
   }
 

@@ -34,7 +34,10 @@ interface Numbers {
   readonly area: Float32Array;
 }
 
-const MEAN = "mean", GUESS = "guess", CERTAINTY = "certainty", PEOPLE = "people";
+const MEAN = "mean",
+  GUESS = "guess",
+  CERTAINTY = "certainty",
+  PEOPLE = "people";
 
 export class ValueMap implements Subject {
   readonly layers: readonly string[];
@@ -42,8 +45,12 @@ export class ValueMap implements Subject {
   readonly slots: readonly string[];
   readonly together = false;
 
-  private constructor(private readonly payload: ValuesPayload, readonly shapes: Shapes, private readonly numbers: Numbers,
-    private readonly cellName: (index: number) => string) {
+  private constructor(
+    private readonly payload: ValuesPayload,
+    readonly shapes: Shapes,
+    private readonly numbers: Numbers,
+    private readonly cellName: (index: number) => string,
+  ) {
     const [mean, ...others] = numbers.statistics.map((each) => each.name);
     this.layers = [mean!, GUESS, ...others, CERTAINTY, PEOPLE];
     this.slots = payload.slots.length > 1 ? payload.slots : [];
@@ -51,15 +58,40 @@ export class ValueMap implements Subject {
 
   static async of(payload: ValuesPayload, projection: Projection): Promise<ValueMap> {
     const { cells, guess, people, histogram } = payload;
-    const statistics = await Promise.all(payload.statistics.map(async (one): Promise<Statistic> => {
-      const [value, stddev, low, high] = await Promise.all([unpack(one.value), unpack(one.stddev), unpack(one.low), unpack(one.high)]);
-      return { name: one.name, scale: one.scale, value, stddev, low, high, bias: one.bias && (await unpack(one.bias)) };
-    }));
+    const statistics = await Promise.all(
+      payload.statistics.map(async (one): Promise<Statistic> => {
+        const [value, stddev, low, high] = await Promise.all([
+          unpack(one.value),
+          unpack(one.stddev),
+          unpack(one.low),
+          unpack(one.high),
+        ]);
+        return {
+          name: one.name,
+          scale: one.scale,
+          value,
+          stddev,
+          low,
+          high,
+          bias: one.bias && (await unpack(one.bias)),
+        };
+      }),
+    );
     const [shapes, name, area, number, best, error, bins] = await Promise.all([
-      Shapes.of(cells.places, projection), namesOf(cells.places, cells.names), unpack(cells.area), unpack(people.count),
-      unpack(guess.value), unpack(guess.stddev), histogram && unpack(histogram.people),
+      Shapes.of(cells.places, projection),
+      namesOf(cells.places, cells.names),
+      unpack(cells.area),
+      unpack(people.count),
+      unpack(guess.value),
+      unpack(guess.stddev),
+      histogram && unpack(histogram.people),
     ]);
-    return new ValueMap(payload, shapes, { statistics, people: number, guess: best, guessError: error, bins, area }, name);
+    return new ValueMap(
+      payload,
+      shapes,
+      { statistics, people: number, guess: best, guessError: error, bins, area },
+      name,
+    );
   }
 
   name(layer: string, words: Words): string {
@@ -69,12 +101,17 @@ export class ValueMap implements Subject {
   }
 
   colours(layer: string, slot: Slot, palette: Palette): Uint32Array {
-    const colours = new Uint32Array(this.shapes.count + 1), [values, scale] = this.shown(layer);
-    const shades = palette.table(512), unknown = word(palette.unknown), errors = palette.errors.map((each) => word(each));
+    const colours = new Uint32Array(this.shapes.count + 1),
+      [values, scale] = this.shown(layer);
+    const shades = palette.table(512),
+      unknown = word(palette.unknown),
+      errors = palette.errors.map((each) => word(each));
     for (let cell = 0; cell < this.shapes.count; cell++) {
       const value = values[this.place(cell, slot)]!;
-      colours[cell + 1] = Number.isNaN(value) ? unknown
-        : layer === CERTAINTY ? errors[palette.errorClass(value / (scale.high - scale.low))]!
+      colours[cell + 1] = Number.isNaN(value)
+        ? unknown
+        : layer === CERTAINTY
+          ? errors[palette.errorClass(value / (scale.high - scale.low))]!
           : shades[Math.round(evenPosition(scale, value) * 511)]!;
     }
     return colours;
@@ -82,8 +119,10 @@ export class ValueMap implements Subject {
 
   hatched(layer: string, slot: Slot): Uint8Array | null {
     if (layer === PEOPLE) return null;
-    const found = new Uint8Array(this.shapes.count + 1), [values] = this.shown(layer);
-    for (let cell = 0; cell < this.shapes.count; cell++) found[cell + 1] = Number(Number.isNaN(values[this.place(cell, slot)]!));
+    const found = new Uint8Array(this.shapes.count + 1),
+      [values] = this.shown(layer);
+    for (let cell = 0; cell < this.shapes.count; cell++)
+      found[cell + 1] = Number(Number.isNaN(values[this.place(cell, slot)]!));
     return found;
   }
 
@@ -92,25 +131,47 @@ export class ValueMap implements Subject {
   }
 
   legend(layer: string, slot: Slot, palette: Palette, words: Words): HTMLElement {
-    const { payload } = this, [, scale] = this.shown(layer);
+    const { payload } = this,
+      [, scale] = this.shown(layer);
     const at = (text: string) => (this.slots.length ? `${this.slots[slot ?? 0]!}: ${text}` : text);
     if (layer === CERTAINTY) return classLegend(at(words.say("errorOfScale")), payload.colours.breaks, palette, words);
-    const title = layer === PEOPLE ? words.say("perCell", { counted: words.noun(payload.estimand) })
-      : words.say("statisticOf", { statistic: this.name(layer, words), value: payload.value });
+    const title =
+      layer === PEOPLE
+        ? words.say("perCell", { counted: words.noun(payload.estimand) })
+        : words.say("statisticOf", { statistic: this.name(layer, words), value: payload.value });
     return evenLegend(at(title), scale, palette, (value) => words.short(value));
   }
 
   facts(part: number, layer: string, slot: Slot, words: Words): HTMLElement[] {
-    const { payload, numbers } = this, place = this.place(part, slot), counted = words.counted(payload.estimand);
+    const { payload, numbers } = this,
+      place = this.place(part, slot),
+      counted = words.counted(payload.estimand);
     const chosen = numbers.statistics.find((each) => each.name === layer) ?? numbers.statistics[0]!;
     const others = numbers.statistics.filter((each) => each !== chosen);
-    const guess = numbers.guess[place]!, error = numbers.guessError[place]!, digits = decimals(error);
-    const guessed = Number.isNaN(guess) ? [] : [make("p", { class: layer === GUESS ? "best" : null },
-      words.say("guessSentence", { value: words.number(guess, digits), stddev: words.number(error, digits) }))];
-    const people = numbers.people[place]!, { stddev, margin } = payload.people;
-    const number = make("p", { class: layer === PEOPLE ? "best" : null }, stddev > 0
-      ? words.say("peopleSentence", { ...words.interval({ best_guess: people, stddev, ...leading(people, people - margin, people + margin) }), counted })
-      : words.say("peopleExact", { value: words.number(people), counted }));
+    const guess = numbers.guess[place]!,
+      error = numbers.guessError[place]!,
+      digits = decimals(error);
+    const guessed = Number.isNaN(guess)
+      ? []
+      : [
+          make(
+            "p",
+            { class: layer === GUESS ? "best" : null },
+            words.say("guessSentence", { value: words.number(guess, digits), stddev: words.number(error, digits) }),
+          ),
+        ];
+    const people = numbers.people[place]!,
+      { stddev, margin } = payload.people;
+    const number = make(
+      "p",
+      { class: layer === PEOPLE ? "best" : null },
+      stddev > 0
+        ? words.say("peopleSentence", {
+            ...words.interval({ best_guess: people, stddev, ...leading(people, people - margin, people + margin) }),
+            counted,
+          })
+        : words.say("peopleExact", { value: words.number(people), counted }),
+    );
     return [
       ...(layer === GUESS ? guessed : layer === PEOPLE ? [number] : []),
       ...this.statistic(chosen, place, words, layer !== GUESS && layer !== PEOPLE),
@@ -118,16 +179,36 @@ export class ValueMap implements Subject {
       ...(layer === GUESS ? [number] : layer === PEOPLE ? guessed : [...guessed, number]),
       ...this.charts(part, chosen, slot, words),
       make("p", { class: "hint" }, this.populations(words)),
-      make("p", { class: "hint" }, words.say("cellName",
-        { name: this.cellName(part), area: words.short(numbers.area[part]!), unit: payload.unit })),
+      make(
+        "p",
+        { class: "hint" },
+        words.say("cellName", {
+          name: this.cellName(part),
+          area: words.short(numbers.area[part]!),
+          unit: payload.unit,
+        }),
+      ),
     ];
   }
 
   whole(_slot: Slot, words: Words): HTMLElement[] {
-    const { payload } = this, few = this.numbers.statistics[0]!.value.filter(Number.isNaN).length, all = this.numbers.statistics[0]!.value.length;
-    const parts = { cells: words.number(this.shapes.count), slots: words.number(payload.slots.length), value: payload.value,
-      known: words.number(all - few), all: words.number(all), few: words.number(Math.ceil(payload.threshold)), counted: words.noun(payload.estimand) };
-    return [make("p", {}, words.say("valuesSize", parts)), make("p", {}, words.say("valuesThreshold", parts)), make("p", {}, words.say("valuesOutside"))];
+    const { payload } = this,
+      few = this.numbers.statistics[0]!.value.filter(Number.isNaN).length,
+      all = this.numbers.statistics[0]!.value.length;
+    const parts = {
+      cells: words.number(this.shapes.count),
+      slots: words.number(payload.slots.length),
+      value: payload.value,
+      known: words.number(all - few),
+      all: words.number(all),
+      few: words.number(Math.ceil(payload.threshold)),
+      counted: words.noun(payload.estimand),
+    };
+    return [
+      make("p", {}, words.say("valuesSize", parts)),
+      make("p", {}, words.say("valuesThreshold", parts)),
+      make("p", {}, words.say("valuesOutside")),
+    ];
   }
 
   largest(): [] {
@@ -137,8 +218,12 @@ export class ValueMap implements Subject {
   /** Of what a mean is, and how wide the bins of quantiles are. */
   private populations(words: Words): string {
     const { records, bin_width: width } = this.payload;
-    const mean = records === null ? words.say("meanOfAll")
-      : records === 1 ? words.say("meanOfPeople") : words.say("meanOfRecords", { records: words.number(records) });
+    const mean =
+      records === null
+        ? words.say("meanOfAll")
+        : records === 1
+          ? words.say("meanOfPeople")
+          : words.say("meanOfRecords", { records: words.number(records) });
     return width === null ? mean : `${mean} ${words.say("binsSentence", { width: words.short(width) })}`;
   }
 
@@ -147,7 +232,8 @@ export class ValueMap implements Subject {
     const { numbers, payload } = this;
     if (layer === GUESS) return [numbers.guess, payload.guess.scale];
     if (layer === PEOPLE) return [numbers.people, { low: 0, high: Math.max(payload.people.most, 1) }];
-    const one = numbers.statistics.find((each) => each.name === (layer === CERTAINTY ? MEAN : layer)) ?? numbers.statistics[0]!;
+    const one =
+      numbers.statistics.find((each) => each.name === (layer === CERTAINTY ? MEAN : layer)) ?? numbers.statistics[0]!;
     return [layer === CERTAINTY ? one.stddev : one.value, one.scale];
   }
 
@@ -158,40 +244,71 @@ export class ValueMap implements Subject {
 
   /** One statistic of a place: a sentence, and of the one that is looked at its interval as a picture. */
   private statistic(one: Statistic, place: number, words: Words, chosen: boolean): HTMLElement[] {
-    const value = one.value[place]!, stddev = one.stddev[place]!, low = one.low[place]!, high = one.high[place]!;
-    const few = Number.isNaN(value), error = Number.isNaN(stddev) ? (high - low) / 4 : stddev;
+    const value = one.value[place]!,
+      stddev = one.stddev[place]!,
+      low = one.low[place]!,
+      high = one.high[place]!;
+    const few = Number.isNaN(value),
+      error = Number.isNaN(stddev) ? (high - low) / 4 : stddev;
     const digits = decimals(error || Math.abs(high - low) / 4);
     const parts = {
-      statistic: words.statistic(one.name), name: this.payload.value, value: words.number(few ? 0 : value, digits),
-      ...words.ends(low, high, digits), counted: words.noun(this.payload.estimand),
+      statistic: words.statistic(one.name),
+      name: this.payload.value,
+      value: words.number(few ? 0 : value, digits),
+      ...words.ends(low, high, digits),
+      counted: words.noun(this.payload.estimand),
     };
     const sentence = words.say(few ? "statisticFew" : "statisticSentence", parts);
     if (!chosen) return [make("p", {}, sentence)];
-    const [least, most] = one.name === "variance" ? [0, (this.payload.bounds[1] - this.payload.bounds[0]) ** 2 / 4] : this.payload.bounds;
-    const bias = one.bias && !Number.isNaN(one.bias[place]!) ? words.say("biasSentence", { bias: words.short(one.bias[place]!) }) : null;
+    const [least, most] =
+      one.name === "variance" ? [0, (this.payload.bounds[1] - this.payload.bounds[0]) ** 2 / 4] : this.payload.bounds;
+    const bias =
+      one.bias && !Number.isNaN(one.bias[place]!)
+        ? words.say("biasSentence", { bias: words.short(one.bias[place]!) })
+        : null;
     return [
-      make("p", { class: few ? "warning" : "best" }, sentence), intervalBar(low, high, value, least, most),
+      make("p", { class: few ? "warning" : "best" }, sentence),
+      intervalBar(low, high, value, least, most),
       ...(bias === null ? [] : [make("p", { class: "hint" }, bias)]),
     ];
   }
 
   /** The cell over all slots, and its histogram, where the release has them. */
   private charts(cell: number, one: Statistic, slot: Slot, words: Words): HTMLElement[] {
-    const { payload, numbers } = this, found: HTMLElement[] = [], text = (value: number) => words.short(value);
+    const { payload, numbers } = this,
+      found: HTMLElement[] = [],
+      text = (value: number) => words.short(value);
     const title = words.say("statisticOf", { statistic: words.statistic(one.name), value: payload.value });
     if (this.slots.length) {
       const over = (all: Float32Array) => this.slots.map((_, each) => all[this.place(cell, each)]!);
       const series: Series = { value: over(one.value), low: over(one.low), high: over(one.high) };
-      const [least, most] = payload.bounds, bounds = one.name === "variance" ? [0, (most - least) ** 2 / 4] as const : payload.bounds;
+      const [least, most] = payload.bounds,
+        bounds = one.name === "variance" ? ([0, (most - least) ** 2 / 4] as const) : payload.bounds;
       const label = words.say("profile", { statistic: title });
-      found.push(make("figure", { class: "drawn" }, make("figcaption", {}, label), profileChart(label, this.slots, series, bounds, slot ?? 0, text)));
+      found.push(
+        make(
+          "figure",
+          { class: "drawn" },
+          make("figcaption", {}, label),
+          profileChart(label, this.slots, series, bounds, slot ?? 0, text),
+        ),
+      );
     }
     if (numbers.bins && payload.histogram) {
-      const { edges, margin } = payload.histogram, size = edges.length - 1, at = this.place(cell, slot) * size;
+      const { edges, margin } = payload.histogram,
+        size = edges.length - 1,
+        at = this.place(cell, slot) * size;
       const people = numbers.bins.subarray(at, at + size);
       const label = words.say("histogram", { counted: words.noun(payload.estimand), value: payload.value });
       if (!people.some(Number.isNaN)) {
-        found.push(make("figure", { class: "drawn" }, make("figcaption", {}, label), histogramChart(label, edges, people, margin, text)));
+        found.push(
+          make(
+            "figure",
+            { class: "drawn" },
+            make("figcaption", {}, label),
+            histogramChart(label, edges, people, margin, text),
+          ),
+        );
       }
     }
     return found;

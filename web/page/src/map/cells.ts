@@ -32,15 +32,20 @@ export class MapCells {
 
   /** `owner` is the cell of each painted part where these are not the cells themselves; `density` is of parts. */
   constructor(
-    private readonly scales: Scales, private readonly owner: Int32Array | null, private readonly density: Float32Array,
-    readonly numbers: Readonly<Record<Column, Float32Array>>, private readonly names: (index: number) => string,
+    private readonly scales: Scales,
+    private readonly owner: Int32Array | null,
+    private readonly density: Float32Array,
+    readonly numbers: Readonly<Record<Column, Float32Array>>,
+    private readonly names: (index: number) => string,
   ) {}
 
   static async of(cells: Cells, scales: Scales): Promise<MapCells> {
     const { fine } = cells;
     const columns = await Promise.all(COLUMNS.map((name) => unpack(cells[name])));
     const numbers = Object.fromEntries(COLUMNS.map((name, i) => [name, columns[i]!])) as Record<Column, Float32Array>;
-    const [count, area] = fine ? await Promise.all([unpack(fine.best_guess), unpack(fine.area)]) : [numbers.best_guess, numbers.area];
+    const [count, area] = fine
+      ? await Promise.all([unpack(fine.best_guess), unpack(fine.area)])
+      : [numbers.best_guess, numbers.area];
     const owner = fine ? await unpack(fine.cell) : null;
     return new MapCells(scales, owner, densities(count, area), numbers, await namesOf(cells.places, cells.names));
   }
@@ -50,8 +55,15 @@ export class MapCells {
     const index = this.cellOf(part);
     const of = (name: Column) => this.numbers[name][index]!;
     return {
-      index, name: this.names(index), best_guess: of("best_guess"), unbiased: of("unbiased"), stddev: of("stddev"),
-      low: of("low"), high: of("high"), area: of("area"), density: this.density[part]!,
+      index,
+      name: this.names(index),
+      best_guess: of("best_guess"),
+      unbiased: of("unbiased"),
+      stddev: of("stddev"),
+      low: of("low"),
+      high: of("high"),
+      area: of("area"),
+      density: this.density[part]!,
       relative: relativeError(of("best_guess"), of("stddev")),
     };
   }
@@ -68,7 +80,8 @@ export class MapCells {
 
   /** The colour of each painted part in a layer; first that of no cell. */
   colours(layer: CountLayer, palette: Palette): Uint32Array {
-    const { scales, density } = this, { best_guess: count, stddev } = this.numbers;
+    const { scales, density } = this,
+      { best_guess: count, stddev } = this.numbers;
     const colours = new Uint32Array(density.length + 1);
     const shades = palette.table(512);
     const errors = palette.errors.map((colour) => word(colour));
@@ -77,8 +90,10 @@ export class MapCells {
       if (layer === "certainty") {
         colours[part + 1] = errors[palette.errorClass(relativeError(count[cell]!, stddev[cell]!))]!;
       } else {
-        const place = layer === "density" ? position(scales.density, density[part]!)
-          : position(scales.count, Math.max(count[cell]!, 0));
+        const place =
+          layer === "density"
+            ? position(scales.density, density[part]!)
+            : position(scales.count, Math.max(count[cell]!, 0));
         colours[part + 1] = shades[Math.round(place * 511)]!;
       }
     }

@@ -10,7 +10,10 @@ export class Palette {
   readonly errors: readonly Colour[];
   readonly unknown: Colour;
 
-  constructor(private readonly colours: Facts["colours"], private readonly dark: boolean) {
+  constructor(
+    private readonly colours: Facts["colours"],
+    private readonly dark: boolean,
+  ) {
     const steps = colours.density.map(rgb);
     this.shades = dark ? [...steps].reverse() : steps;
     this.errors = (dark ? DARK_ERRORS : colours.error).map(rgb);
@@ -25,9 +28,11 @@ export class Palette {
   /** The colour at a place of the scale, 0 to 1. */
   shade(place: number): Colour {
     const at = Math.max(0, Math.min(1, place)) * (this.shades.length - 1);
-    const low = Math.min(Math.floor(at), this.shades.length - 2), share = at - low;
+    const low = Math.min(Math.floor(at), this.shades.length - 2),
+      share = at - low;
     return [0, 1, 2].map((i) =>
-      Math.round(this.shades[low]![i]! * (1 - share) + this.shades[low + 1]![i]! * share)) as unknown as Colour;
+      Math.round(this.shades[low]![i]! * (1 - share) + this.shades[low + 1]![i]! * share),
+    ) as unknown as Colour;
   }
 
   /** So many colours from one end of the scale to the other, as words of a picture's memory. */
@@ -56,11 +61,16 @@ export function position(scale: Scale, number: number): number {
 /** Round numbers for a scale, powers of ten first, so far apart as parts of its length. */
 export function ticks(scale: Scale, apart = 0.16): number[] {
   const chosen = [0];
-  const least = Math.floor(Math.log10(scale.low)) - 1, most = Math.floor(Math.log10(scale.high));
+  const least = Math.floor(Math.log10(scale.low)) - 1,
+    most = Math.floor(Math.log10(scale.high));
   for (const digit of [1, 5, 2]) {
     for (let exponent = most; exponent >= least; exponent--) {
-      const value = digit * 10 ** exponent, place = position(scale, value);
-      if (value <= scale.high * (1 + 1e-9) && chosen.every((other) => Math.abs(position(scale, other) - place) >= apart)) {
+      const value = digit * 10 ** exponent,
+        place = position(scale, value);
+      if (
+        value <= scale.high * (1 + 1e-9) &&
+        chosen.every((other) => Math.abs(position(scale, other) - place) >= apart)
+      ) {
         chosen.push(value);
       }
     }
@@ -79,7 +89,8 @@ export function evenTicks({ low, high }: EvenScale, most = 5): number[] {
   if (!(rough > 0)) return [low];
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((digit) => digit * power).find((each) => each >= rough * (1 - 1e-9))!;
-  const first = Math.ceil(low / step - 1e-9), last = Math.floor(high / step + 1e-9);
+  const first = Math.ceil(low / step - 1e-9),
+    last = Math.floor(high / step + 1e-9);
   return Array.from({ length: last - first + 1 }, (_, i) => Number(((first + i) * step).toPrecision(12)));
 }
 

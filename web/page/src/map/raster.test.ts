@@ -17,9 +17,20 @@ function painted(found: Shapes, width: number, height: number, scale: number, we
 }
 
 test("a sample is of the last cell around its middle", () => {
-  const two = shapes([[0, 0, 1, 1], [0.25, 0.25, 0.75, 0.5]]);
-  assert.deepEqual(painted(two, 4, 4, 4), [[0, 0, 0, 0], [0, 1, 1, 0], [0, 0, 0, 0], [0, 0, 0, 0]]);
-  assert.deepEqual(painted(two, 2, 2, 4, 0.5, 0.75), [[0, 0], [NONE, NONE]]);
+  const two = shapes([
+    [0, 0, 1, 1],
+    [0.25, 0.25, 0.75, 0.5],
+  ]);
+  assert.deepEqual(painted(two, 4, 4, 4), [
+    [0, 0, 0, 0],
+    [0, 1, 1, 0],
+    [0, 0, 0, 0],
+    [0, 0, 0, 0],
+  ]);
+  assert.deepEqual(painted(two, 2, 2, 4, 0.5, 0.75), [
+    [0, 0],
+    [NONE, NONE],
+  ]);
   assert.deepEqual(painted(two, 2, 1, 1e-6), [[NONE, NONE]]);
 });
 
@@ -27,12 +38,28 @@ test("neighbours leave no gap and share no sample, wherever their edges are", ()
   const random = (seed: number) => () => (seed = (seed * 48271) % 2147483647) / 2147483647;
   const next = random(7);
   for (let turn = 0; turn < 50; turn++) {
-    const x = 0.2 + 0.6 * next(), y = 0.2 + 0.6 * next();
-    const corners = [[0, 0], [1, 0], [1, 1], [0, 1]], bounds = [], points: number[] = [], ring = [0], cell = [0];
-    for (let i = 0; i < 4; i++) { // four triangles around a point
+    const x = 0.2 + 0.6 * next(),
+      y = 0.2 + 0.6 * next();
+    const corners = [
+        [0, 0],
+        [1, 0],
+        [1, 1],
+        [0, 1],
+      ],
+      bounds = [],
+      points: number[] = [],
+      ring = [0],
+      cell = [0];
+    for (let i = 0; i < 4; i++) {
+      // four triangles around a point
       const [a, b] = [corners[i]!, corners[(i + 1) % 4]!];
       points.push(x, y, a[0]!, a[1]!, b[0]!, b[1]!);
-      bounds.push([Math.min(x, a[0]!, b[0]!), Math.min(y, a[1]!, b[1]!), Math.max(x, a[0]!, b[0]!), Math.max(y, a[1]!, b[1]!)]);
+      bounds.push([
+        Math.min(x, a[0]!, b[0]!),
+        Math.min(y, a[1]!, b[1]!),
+        Math.max(x, a[0]!, b[0]!),
+        Math.max(y, a[1]!, b[1]!),
+      ]);
       ring.push(ring.at(-1)! + 3);
       cell.push(cell.at(-1)! + 1);
     }
@@ -48,8 +75,11 @@ test("neighbours leave no gap and share no sample, wherever their edges are", ()
 });
 
 test("a hole shows what is beneath, and many corners are sorted right", () => {
-  const ring = (radius: number, corners: number) => Array.from({ length: corners }, (_, i) => [
-    0.5 + radius * Math.cos((i / corners) * 2 * Math.PI), 0.5 + radius * Math.sin((i / corners) * 2 * Math.PI)]).flat();
+  const ring = (radius: number, corners: number) =>
+    Array.from({ length: corners }, (_, i) => [
+      0.5 + radius * Math.cos((i / corners) * 2 * Math.PI),
+      0.5 + radius * Math.sin((i / corners) * 2 * Math.PI),
+    ]).flat();
   const points = Float64Array.from([...ring(0.5, 500), ...ring(0.25, 100)]);
   const rings = { points, ring: Int32Array.of(0, 500, 600), cell: Int32Array.of(0, 2) };
   const found = painted(shapes([[0, 0, 1, 1]], rings), 200, 200, 200);

@@ -20,12 +20,15 @@ export function paintCells(shapes: Shapes, grid: Grid, into: Int32Array): void {
   into.fill(NONE, 0, width * height);
   const crossings = new Crossings();
   for (let i = 0; i < shapes.count; i++) {
-    const left = first((shapes.west[i]! - west) * scale), right = first((shapes.east[i]! - west) * scale);
+    const left = first((shapes.west[i]! - west) * scale),
+      right = first((shapes.east[i]! - west) * scale);
     if (right <= 0 || left >= width || left >= right) continue;
-    const top = first((shapes.north[i]! - north) * scale), bottom = first((shapes.south[i]! - north) * scale);
+    const top = first((shapes.north[i]! - north) * scale),
+      bottom = first((shapes.south[i]! - north) * scale);
     if (bottom <= 0 || top >= height || top >= bottom) continue;
     if (shapes.rings === null) {
-      const from = Math.max(left, 0), to = Math.min(right, width);
+      const from = Math.max(left, 0),
+        to = Math.min(right, width);
       for (let y = Math.max(top, 0); y < Math.min(bottom, height); y++) into.fill(i, y * width + from, y * width + to);
     } else crossings.paint(shapes.rings, i, grid, into);
   }
@@ -47,11 +50,15 @@ class Crossings {
     const { west, north, scale, width, height } = grid;
     this.size = 0;
     for (let r = cell[which]!; r < cell[which + 1]!; r++) {
-      const begin = ring[r]! * 2, end = ring[r + 1]! * 2;
-      let x0 = (points[end - 2]! - west) * scale, y0 = (points[end - 1]! - north) * scale;
+      const begin = ring[r]! * 2,
+        end = ring[r + 1]! * 2;
+      let x0 = (points[end - 2]! - west) * scale,
+        y0 = (points[end - 1]! - north) * scale;
       for (let at = begin; at < end; at += 2) {
-        const x1 = (points[at]! - west) * scale, y1 = (points[at + 1]! - north) * scale;
-        const from = Math.max(first(Math.min(y0, y1)), 0), to = Math.min(first(Math.max(y0, y1)), height);
+        const x1 = (points[at]! - west) * scale,
+          y1 = (points[at + 1]! - north) * scale;
+        const from = Math.max(first(Math.min(y0, y1)), 0),
+          to = Math.min(first(Math.max(y0, y1)), height);
         if (from < to) {
           const slope = (x1 - x0) / (y1 - y0);
           if (this.size + to - from > this.found.length) this.grow(this.size + to - from);
@@ -67,7 +74,8 @@ class Crossings {
     this.sort();
     for (let at = 0; at + 1 < this.size; at += 2) {
       const y = Math.floor(this.found[at]! / ROW);
-      const from = this.found[at]! - y * ROW, to = this.found[at + 1]! - y * ROW;
+      const from = this.found[at]! - y * ROW,
+        to = this.found[at + 1]! - y * ROW;
       if (to - from > 8) into.fill(which, y * width + from, y * width + to);
       else for (let x = from; x < to; x++) into[y * width + x] = which;
     }
@@ -95,8 +103,14 @@ class Crossings {
 }
 
 /** Colours of samples, `fine` × `fine` of which are a pixel: their mean, so that edges are smooth. */
-export function colourPixels(cells: Int32Array, width: number, height: number, fine: number, colours: Uint32Array,
-  into: Uint32Array): void {
+export function colourPixels(
+  cells: Int32Array,
+  width: number,
+  height: number,
+  fine: number,
+  colours: Uint32Array,
+  into: Uint32Array,
+): void {
   const across = width * fine;
   if (fine === 1) {
     for (let i = 0; i < width * height; i++) into[i] = colours[cells[i]! + 1]!;
@@ -105,14 +119,19 @@ export function colourPixels(cells: Int32Array, width: number, height: number, f
   for (let y = 0; y < height; y++) {
     for (let x = 0; x < width; x++) {
       const at = (y * across + x) * 2;
-      const a = cells[at]!, b = cells[at + 1]!, c = cells[at + across]!, d = cells[at + across + 1]!;
+      const a = cells[at]!,
+        b = cells[at + 1]!,
+        c = cells[at + across]!,
+        d = cells[at + across + 1]!;
       into[y * width + x] = a === b && c === d && a === c ? colours[a + 1]! : mean(colours, a, b, c, d);
     }
   }
 }
 
 function mean(colours: Uint32Array, a: number, b: number, c: number, d: number): number {
-  let even = 0, odd = 0, opaque = 0;
+  let even = 0,
+    odd = 0,
+    opaque = 0;
   for (const cell of [a, b, c, d]) {
     const colour = colours[cell + 1]!;
     if (colour >>> 24 === 0) continue;
@@ -121,7 +140,8 @@ function mean(colours: Uint32Array, a: number, b: number, c: number, d: number):
     opaque++;
   }
   if (opaque === 0) return 0;
-  const red = Math.round((even & 0xffff) / opaque), blue = Math.round((even >>> 16) / opaque);
+  const red = Math.round((even & 0xffff) / opaque),
+    blue = Math.round((even >>> 16) / opaque);
   const alpha = (opaque * 255) >> 2;
   return ((alpha << 24) | (blue << 16) | (Math.round(odd / opaque) << 8) | red) >>> 0;
 }

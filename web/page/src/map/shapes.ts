@@ -13,8 +13,11 @@ export interface Rings {
 
 export class Shapes {
   constructor(
-    readonly west: Float64Array, readonly north: Float64Array, readonly east: Float64Array,
-    readonly south: Float64Array, readonly rings: Rings | null,
+    readonly west: Float64Array,
+    readonly north: Float64Array,
+    readonly east: Float64Array,
+    readonly south: Float64Array,
+    readonly rings: Rings | null,
   ) {}
 
   get count(): number {
@@ -55,7 +58,8 @@ async function squares(places: Extract<Places, { shape: "squares" }>): Promise<S
 async function boxes(places: Extract<Places, { shape: "boxes" }>, projection: Projection): Promise<Shapes> {
   const parts = [places.west, places.north, places.east, places.south] as const;
   const [west, north, east, south] = await Promise.all(parts.map((each) => unpack(each)));
-  const x = (lon: number) => projection.x(lon), y = (lat: number) => projection.y(lat);
+  const x = (lon: number) => projection.x(lon),
+    y = (lat: number) => projection.y(lat);
   return new Shapes(west!.map(x), north!.map(y), east!.map(x), south!.map(y), null);
 }
 
@@ -74,7 +78,8 @@ async function ofRings(places: Extract<Places, { shape: "rings" }>, projection: 
   edges[3].fill(-Infinity);
   for (let i = 0; i + 1 < cell.length; i++) {
     for (let at = ring[cell[i]!]! * 2; at < ring[cell[i + 1]!]! * 2; at += 2) {
-      const x = points[at]!, y = points[at + 1]!;
+      const x = points[at]!,
+        y = points[at + 1]!;
       if (x < edges[0][i]!) edges[0][i] = x;
       if (y < edges[1][i]!) edges[1][i] = y;
       if (x > edges[2][i]!) edges[2][i] = x;

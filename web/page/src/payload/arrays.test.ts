@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deflateRawSync } from "node:zlib";
 
-import { unpack, type NumberType } from "./arrays.js";
+import { type NumberType, unpack } from "./arrays.js";
 
 function packed<T extends NumberType>(type: T, length: number, bytes: Uint8Array) {
   return { type, length, data: deflateRawSync(bytes).toString("base64") };

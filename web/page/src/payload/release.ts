@@ -12,14 +12,32 @@ export const VERSION = 1;
  * `ring` says which point each ring begins, `cell` which ring each cell, both with the end. Hexagons have `h3` too.
  */
 export type Places =
-  | { readonly shape: "squares"; readonly level: PackedArray<"uint8">;
-      readonly column: PackedArray<"uint32">; readonly row: PackedArray<"uint32">;
-      readonly left: number; readonly top: number; readonly side: number; readonly plane: boolean }
-  | { readonly shape: "boxes"; readonly west: PackedArray<"float64">; readonly south: PackedArray<"float64">;
-      readonly east: PackedArray<"float64">; readonly north: PackedArray<"float64"> }
-  | { readonly shape: "rings"; readonly points: PackedArray<"int32">; readonly unit: number;
-      readonly lags: readonly number[]; readonly ring: PackedArray<"int32">; readonly cell: PackedArray<"int32">;
-      readonly h3?: PackedArray<"uint64"> };
+  | {
+      readonly shape: "squares";
+      readonly level: PackedArray<"uint8">;
+      readonly column: PackedArray<"uint32">;
+      readonly row: PackedArray<"uint32">;
+      readonly left: number;
+      readonly top: number;
+      readonly side: number;
+      readonly plane: boolean;
+    }
+  | {
+      readonly shape: "boxes";
+      readonly west: PackedArray<"float64">;
+      readonly south: PackedArray<"float64">;
+      readonly east: PackedArray<"float64">;
+      readonly north: PackedArray<"float64">;
+    }
+  | {
+      readonly shape: "rings";
+      readonly points: PackedArray<"int32">;
+      readonly unit: number;
+      readonly lags: readonly number[];
+      readonly ring: PackedArray<"int32">;
+      readonly cell: PackedArray<"int32">;
+      readonly h3?: PackedArray<"uint64">;
+    };
 
 /** A plane that is not the ground: its unit and where its square lies. */
 export interface Plane {
@@ -50,8 +68,12 @@ export interface Cells {
   /** In the ground unit. */
   readonly area: PackedArray<"float32">;
   /** The map cut finer, as pictures show it; `cell` is the position of the cell that each part is of. */
-  readonly fine: { readonly places: Places; readonly cell: PackedArray<"int32">;
-    readonly best_guess: PackedArray<"float32">; readonly area: PackedArray<"float32"> } | null;
+  readonly fine: {
+    readonly places: Places;
+    readonly cell: PackedArray<"int32">;
+    readonly best_guess: PackedArray<"float32">;
+    readonly area: PackedArray<"float32">;
+  } | null;
 }
 
 type Ring = readonly (readonly [number, number])[];
@@ -78,8 +100,12 @@ export interface Facts {
   readonly method: string;
   readonly unit: string;
   readonly plane: Plane | null;
-  readonly colours: { readonly density: readonly string[]; readonly error: readonly string[];
-    readonly breaks: readonly number[]; readonly unknown: string };
+  readonly colours: {
+    readonly density: readonly string[];
+    readonly error: readonly string[];
+    readonly breaks: readonly number[];
+    readonly unknown: string;
+  };
   readonly base: Base | null;
   /** Lines that somebody drew over it, and the part to show at first: west, south, east, north. */
   readonly outlines?: readonly Ring[];
@@ -159,8 +185,12 @@ export interface ValuesPayload extends Facts {
   readonly bin_width: number | null;
   readonly said: string;
   readonly cells: Pick<Cells, "places" | "names" | "area">;
-  readonly people: { readonly count: PackedArray<"float32">; readonly stddev: number; readonly margin: number;
-    readonly most: number };
+  readonly people: {
+    readonly count: PackedArray<"float32">;
+    readonly stddev: number;
+    readonly margin: number;
+    readonly most: number;
+  };
   readonly statistics: readonly {
     readonly name: string;
     readonly value: PackedArray<"float32">;
@@ -171,9 +201,16 @@ export interface ValuesPayload extends Facts {
     readonly scale: EvenScale;
   }[];
   /** The best guess of the mean, between a place's own and what its cell and its slot are like elsewhere. */
-  readonly guess: { readonly value: PackedArray<"float32">; readonly stddev: PackedArray<"float32">; readonly scale: EvenScale };
-  readonly histogram: { readonly edges: readonly number[]; readonly people: PackedArray<"float32">;
-    readonly margin: number } | null;
+  readonly guess: {
+    readonly value: PackedArray<"float32">;
+    readonly stddev: PackedArray<"float32">;
+    readonly scale: EvenScale;
+  };
+  readonly histogram: {
+    readonly edges: readonly number[];
+    readonly people: PackedArray<"float32">;
+    readonly margin: number;
+  } | null;
 }
 
 /** What changed since another release: of each cell the difference, its interval, and 1 where noise does not explain it. */

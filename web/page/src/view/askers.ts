@@ -15,7 +15,8 @@ export function askerOf(payload: PagePayload): Asker | null {
   if (payload.kind === "values" || payload.kind === "difference" || payload.asking === null) return null;
   const data = payload.asking as AskingData;
   if (payload.kind === "marks") return shares(payload, data);
-  const whole = once(() => Asking.of(data)), slots = once(() => AskingSlots.of(data));
+  const whole = once(() => Asking.of(data)),
+    slots = once(() => AskingSlots.of(data));
   const known = new Map<number, Asking>();
   return async (region, slot, words) => {
     if (slot === null || payload.kind !== "slots") return [counted((await whole()).count(region), payload, words)];
@@ -29,10 +30,19 @@ function shares(payload: CountFacts, data: AskingData): Asker {
   return async (region, _, words) => {
     const found = (await marks()).share(region);
     const said = found.shares.map((share) =>
-      words.say(share.value === null ? "shareAnswerUnknown" : "shareAnswer", { mark: share.mark, ...percent({ ...share, value: share.value ?? NaN }, words) }));
-    const cells = { cells: words.number(found.cells), inside: words.number(found.inside), outside: words.number(found.outside) };
+      words.say(share.value === null ? "shareAnswerUnknown" : "shareAnswer", {
+        mark: share.mark,
+        ...percent({ ...share, value: share.value ?? NaN }, words),
+      }),
+    );
+    const cells = {
+      cells: words.number(found.cells),
+      inside: words.number(found.inside),
+      outside: words.number(found.outside),
+    };
     return [
-      ...said, words.say("shareOf", { people: counted(found.people, payload, words) }),
+      ...said,
+      words.say("shareOf", { people: counted(found.people, payload, words) }),
       words.say(found.inside || found.outside ? "shareCellsCut" : "shareCells", cells),
     ];
   };

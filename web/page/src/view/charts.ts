@@ -3,7 +3,12 @@
 import { leading } from "../asking/confidence_margins.js";
 import { evenTicks } from "../map/colours.js";
 
-const WIDE = 300, HIGH = 130, LEFT = 38, BELOW = 20, ABOVE = 6, RIGHT = 6;
+const WIDE = 300,
+  HIGH = 130,
+  LEFT = 38,
+  BELOW = 20,
+  ABOVE = 6,
+  RIGHT = 6;
 const SPACE = "http://www.w3.org/2000/svg";
 const LETTER = 5.6; // pixels, about, of a label
 
@@ -15,38 +20,94 @@ export interface Series {
 }
 
 /** A cell over all slots: values as points on a line, their intervals as bars, grey where too few people are. */
-export function profileChart(label: string, names: readonly string[], series: Series, bounds: readonly [number, number],
-  chosen: number, text: (value: number) => string): SVGSVGElement {
+export function profileChart(
+  label: string,
+  names: readonly string[],
+  series: Series,
+  bounds: readonly [number, number],
+  chosen: number,
+  text: (value: number) => string,
+): SVGSVGElement {
   const known = names.map((_, i) => i).filter((i) => Number.isFinite(series.value[i]!));
-  const ends = known.length ? [Math.min(...known.map((i) => series.low[i]!)), Math.max(...known.map((i) => series.high[i]!))] : bounds;
+  const ends = known.length
+    ? [Math.min(...known.map((i) => series.low[i]!)), Math.max(...known.map((i) => series.high[i]!))]
+    : bounds;
   const room = 0.06 * (ends[1]! - ends[0]! || 1);
   const spoken = known.map((i) => `${names[i]!} ${text(series.value[i]!)}`).join(", ");
-  const chart = new Chart(`${label}: ${spoken || "–"}`, Math.max(bounds[0], ends[0]! - room), Math.min(bounds[1], ends[1]! + room), text);
-  const step = (WIDE - LEFT - RIGHT) / names.length, x = (i: number) => LEFT + (i + 0.5) * step;
+  const chart = new Chart(
+    `${label}: ${spoken || "–"}`,
+    Math.max(bounds[0], ends[0]! - room),
+    Math.min(bounds[1], ends[1]! + room),
+    text,
+  );
+  const step = (WIDE - LEFT - RIGHT) / names.length,
+    x = (i: number) => LEFT + (i + 0.5) * step;
   names.forEach((_, i) => {
     const [low, high] = [chart.y(series.low[i]!), chart.y(series.high[i]!)];
-    chart.put("rect", { class: `band${known.includes(i) ? "" : " few"}${i === chosen ? " chosen" : ""}`, x: x(i) - 0.4 * step, y: high, width: 0.8 * step, height: Math.max(low - high, 1) });
+    chart.put("rect", {
+      class: `band${known.includes(i) ? "" : " few"}${i === chosen ? " chosen" : ""}`,
+      x: x(i) - 0.4 * step,
+      y: high,
+      width: 0.8 * step,
+      height: Math.max(low - high, 1),
+    });
   });
-  const runs = names.map((_, i) => (known.includes(i) ? `${known.includes(i - 1) ? "L" : "M"}${x(i).toFixed(1)} ${chart.y(series.value[i]!).toFixed(1)}` : "")).join("");
+  const runs = names
+    .map((_, i) =>
+      known.includes(i)
+        ? `${known.includes(i - 1) ? "L" : "M"}${x(i).toFixed(1)} ${chart.y(series.value[i]!).toFixed(1)}`
+        : "",
+    )
+    .join("");
   chart.put("path", { class: "line", d: runs });
-  for (const i of known) chart.put("circle", { class: i === chosen ? "point chosen" : "point", cx: x(i), cy: chart.y(series.value[i]!), r: names.length > 48 ? 1.5 : 2.6 });
+  for (const i of known)
+    chart.put("circle", {
+      class: i === chosen ? "point chosen" : "point",
+      cx: x(i),
+      cy: chart.y(series.value[i]!),
+      r: names.length > 48 ? 1.5 : 2.6,
+    });
   chart.across(names, x);
   return chart.element;
 }
 
 /** People in bins of a value, as bars with lines for their intervals; noise may take them below 0. */
-export function histogramChart(label: string, edges: readonly number[], people: ArrayLike<number>, margin: number,
-  text: (value: number) => string): SVGSVGElement {
-  const all = Array.from(people), most = Math.max(...all) + margin, least = Math.min(0, Math.min(...all) - margin);
+export function histogramChart(
+  label: string,
+  edges: readonly number[],
+  people: ArrayLike<number>,
+  margin: number,
+  text: (value: number) => string,
+): SVGSVGElement {
+  const all = Array.from(people),
+    most = Math.max(...all) + margin,
+    least = Math.min(0, Math.min(...all) - margin);
   const spoken = all.map((number, i) => `${text(edges[i]!)}–${text(edges[i + 1]!)} ${text(number)}`).join(", ");
   const chart = new Chart(`${label}: ${spoken}`, least, Math.max(most, least + 1), text);
   const [first, last] = [edges[0]!, edges.at(-1)!];
   const x = (value: number) => LEFT + ((value - first) / (last - first)) * (WIDE - LEFT - RIGHT);
   all.forEach((number, i) => {
-    const [left, right, top, foot] = [x(edges[i]!), x(edges[i + 1]!), chart.y(Math.max(number, 0)), chart.y(Math.min(number, 0))];
-    chart.put("rect", { class: "band", x: left + 0.5, y: top, width: Math.max(right - left - 1, 0.5), height: Math.max(foot - top, 0.5) });
+    const [left, right, top, foot] = [
+      x(edges[i]!),
+      x(edges[i + 1]!),
+      chart.y(Math.max(number, 0)),
+      chart.y(Math.min(number, 0)),
+    ];
+    chart.put("rect", {
+      class: "band",
+      x: left + 0.5,
+      y: top,
+      width: Math.max(right - left - 1, 0.5),
+      height: Math.max(foot - top, 0.5),
+    });
     const { low, high } = leading(number, number - margin, number + margin);
-    chart.put("line", { class: "whisker", x1: (left + right) / 2, x2: (left + right) / 2, y1: chart.y(low), y2: chart.y(high) });
+    chart.put("line", {
+      class: "whisker",
+      x1: (left + right) / 2,
+      x2: (left + right) / 2,
+      y1: chart.y(low),
+      y2: chart.y(high),
+    });
   });
   chart.put("line", { class: "axis", x1: LEFT, x2: WIDE - RIGHT, y1: chart.y(0), y2: chart.y(0) });
   const ticks = evenTicks({ low: first, high: last }, 6);
@@ -58,9 +119,19 @@ export function histogramChart(label: string, edges: readonly number[], people: 
 class Chart {
   readonly element: SVGSVGElement;
 
-  constructor(label: string, private readonly low: number, private readonly high: number, text: (value: number) => string) {
+  constructor(
+    label: string,
+    private readonly low: number,
+    private readonly high: number,
+    text: (value: number) => string,
+  ) {
     this.element = document.createElementNS(SPACE, "svg");
-    for (const [name, value] of Object.entries({ class: "chart", viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img", "aria-label": label })) {
+    for (const [name, value] of Object.entries({
+      class: "chart",
+      viewBox: `0 0 ${WIDE} ${HIGH}`,
+      role: "img",
+      "aria-label": label,
+    })) {
       this.element.setAttribute(name, value);
     }
     for (const tick of evenTicks({ low, high }, 4)) {
@@ -78,7 +149,8 @@ class Chart {
 
   put(tag: string, attributes: { readonly [name: string]: string | number }): SVGElement {
     const found = document.createElementNS(SPACE, tag);
-    for (const [name, value] of Object.entries(attributes)) found.setAttribute(name, typeof value === "number" ? value.toFixed(2) : value);
+    for (const [name, value] of Object.entries(attributes))
+      found.setAttribute(name, typeof value === "number" ? value.toFixed(2) : value);
     this.element.append(found);
     return found;
   }

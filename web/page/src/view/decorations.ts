@@ -1,7 +1,7 @@
 /** What is drawn beside the cells: the base map, a graticule, a region that somebody draws. */
 
-import type { Base } from "../payload/release.js";
 import type { Extent, Projection } from "../map/sheet.js";
+import type { Base } from "../payload/release.js";
 
 export type Point = readonly [number, number];
 
@@ -21,33 +21,65 @@ export interface Ink {
 }
 
 export const LIGHT: Ink = {
-  water: "#e7edf1", land: "#f4f2ec", lake: "#e7edf1", coast: "#5b6b77", river: "#7f9db1", border: "#6d5a72",
-  grid: "#33445533", text: "#1c2733", halo: "#ffffffd9", region: "#0b5cad", hatch: [40, 52, 66, 0.28],
+  water: "#e7edf1",
+  land: "#f4f2ec",
+  lake: "#e7edf1",
+  coast: "#5b6b77",
+  river: "#7f9db1",
+  border: "#6d5a72",
+  grid: "#33445533",
+  text: "#1c2733",
+  halo: "#ffffffd9",
+  region: "#0b5cad",
+  hatch: [40, 52, 66, 0.28],
 };
 
 export const DARK: Ink = {
-  water: "#10161c", land: "#1a2027", lake: "#10161c", coast: "#8b9aa6", river: "#4d6a80", border: "#a28fa8",
-  grid: "#c8d4e033", text: "#eef2f5", halo: "#0c1116d9", region: "#7cc0ff", hatch: [220, 228, 236, 0.26],
+  water: "#10161c",
+  land: "#1a2027",
+  lake: "#10161c",
+  coast: "#8b9aa6",
+  river: "#4d6a80",
+  border: "#a28fa8",
+  grid: "#c8d4e033",
+  text: "#eef2f5",
+  halo: "#0c1116d9",
+  region: "#7cc0ff",
+  hatch: [220, 228, 236, 0.26],
 };
 
 type Line = readonly (readonly [number, number])[];
 
 /** Land and lakes beneath the cells; coasts, rivers and borders above them. */
-export function drawBase(under: CanvasRenderingContext2D, over: CanvasRenderingContext2D, base: Base,
-  projection: Projection, sheet: Place, ink: Ink, ratio: number): void {
-  const land = base.land.flat(), lakes = base.lakes.flat();
+export function drawBase(
+  under: CanvasRenderingContext2D,
+  over: CanvasRenderingContext2D,
+  base: Base,
+  projection: Projection,
+  sheet: Place,
+  ink: Ink,
+  ratio: number,
+): void {
+  const land = base.land.flat(),
+    lakes = base.lakes.flat();
   const cut = cuts(land);
   const trace = (context: CanvasRenderingContext2D, lines: readonly Line[], whole: boolean) =>
     path(context, lines, projection, sheet, (from, to) => !whole && cut(from, to));
-  for (const [areas, colour] of [[land, ink.land], [lakes, ink.lake]] as const) {
+  for (const [areas, colour] of [
+    [land, ink.land],
+    [lakes, ink.lake],
+  ] as const) {
     trace(under, areas, true);
     under.fillStyle = colour;
     under.fill("evenodd");
   }
   over.lineJoin = "round";
   for (const [lines, colour, wide, dash] of [
-    [base.rivers, ink.river, 0.8, []], [land, ink.coast, 0.9, []], [lakes, ink.coast, 0.6, []],
-    [base.states, ink.border, 0.7, [2, 3]], [base.borders, ink.border, 1.1, [6, 3]],
+    [base.rivers, ink.river, 0.8, []],
+    [land, ink.coast, 0.9, []],
+    [lakes, ink.coast, 0.6, []],
+    [base.states, ink.border, 0.7, [2, 3]],
+    [base.borders, ink.border, 1.1, [6, 3]],
   ] as const) {
     trace(over, lines, false);
     over.setLineDash(dash.map((each) => each * ratio));
@@ -58,10 +90,20 @@ export function drawBase(under: CanvasRenderingContext2D, over: CanvasRenderingC
 }
 
 /** Lines that somebody drew over the map: dark on pale or pale on dark, so that they are seen on all cells. */
-export function drawOutlines(over: CanvasRenderingContext2D, lines: readonly Line[], projection: Projection, sheet: Place, ink: Ink, ratio: number): void {
+export function drawOutlines(
+  over: CanvasRenderingContext2D,
+  lines: readonly Line[],
+  projection: Projection,
+  sheet: Place,
+  ink: Ink,
+  ratio: number,
+): void {
   over.setLineDash([]);
   over.lineJoin = "round";
-  for (const [colour, wide] of [[ink.halo, 3], [ink.text, 1.2]] as const) {
+  for (const [colour, wide] of [
+    [ink.halo, 3],
+    [ink.text, 1.2],
+  ] as const) {
     path(over, lines, projection, sheet, () => false);
     over.strokeStyle = colour;
     over.lineWidth = wide * ratio;
@@ -72,12 +114,18 @@ export function drawOutlines(over: CanvasRenderingContext2D, lines: readonly Lin
 type Place = { west: number; north: number; scale: number };
 
 /** Begins a path along lines, where it is not to be broken off. */
-function path(context: CanvasRenderingContext2D, lines: readonly Line[], projection: Projection, sheet: Place,
-  broken: (from: Point, to: Point) => boolean): void {
+function path(
+  context: CanvasRenderingContext2D,
+  lines: readonly Line[],
+  projection: Projection,
+  sheet: Place,
+  broken: (from: Point, to: Point) => boolean,
+): void {
   context.beginPath();
   for (const line of lines) {
     line.forEach((at, i) => {
-      const x = (projection.x(at[0]) - sheet.west) * sheet.scale, y = (projection.y(at[1]) - sheet.north) * sheet.scale;
+      const x = (projection.x(at[0]) - sheet.west) * sheet.scale,
+        y = (projection.y(at[1]) - sheet.north) * sheet.scale;
       if (i === 0 || broken(line[i - 1]!, at)) context.moveTo(x, y);
       else context.lineTo(x, y);
     });
@@ -93,7 +141,8 @@ function cuts(land: readonly Line[]): (from: Point, to: Point) => boolean {
     ends[2] = Math.max(ends[2], lon);
     ends[3] = Math.max(ends[3], lat);
   }
-  return ([a, b], [c, d]) => (a === c && (a === ends[0] || a === ends[2])) || (b === d && (b === ends[1] || b === ends[3]));
+  return ([a, b], [c, d]) =>
+    (a === c && (a === ends[0] || a === ends[2])) || (b === d && (b === ends[1] || b === ends[3]));
 }
 
 /** Round steps of degrees, or of a plane's unit, of which so many at most lie between two numbers. */
@@ -113,9 +162,16 @@ export function degreesName(value: number, digits: number, positive: string, neg
   return `${Math.abs(within).toFixed(digits)}°${sign}`;
 }
 
-export function drawGraticule(context: CanvasRenderingContext2D, projection: Projection, seen: Extent,
-  width: number, height: number, ink: Ink): void {
-  const west = projection.lon(seen.west), east = projection.lon(seen.east);
+export function drawGraticule(
+  context: CanvasRenderingContext2D,
+  projection: Projection,
+  seen: Extent,
+  width: number,
+  height: number,
+  ink: Ink,
+): void {
+  const west = projection.lon(seen.west),
+    east = projection.lon(seen.east);
   const ends = [projection.lat(seen.south), projection.lat(seen.north)];
   const across = roundSteps(west, east, Math.max(2, width / 170));
   const down = roundSteps(Math.min(...ends), Math.max(...ends), Math.max(2, height / 140));
@@ -145,11 +201,13 @@ export function drawGraticule(context: CanvasRenderingContext2D, projection: Pro
     context.fillText(text, left, foot);
   };
   for (const lon of across.at) {
-    const text = label(lon, across.decimals, "E", "W"), wide = context.measureText(text).width;
+    const text = label(lon, across.decimals, "E", "W"),
+      wide = context.measureText(text).width;
     if (x(lon) - wide / 2 > 80 && x(lon) + wide / 2 < width - 4) write(text, x(lon) - wide / 2, 14);
   }
   for (const lat of down.at) {
-    const text = label(lat, down.decimals, "N", "S"), wide = context.measureText(text).width;
+    const text = label(lat, down.decimals, "N", "S"),
+      wide = context.measureText(text).width;
     if (y(lat) > 30 && y(lat) < height - 60) write(text, width - wide - 6, y(lat) - 4);
   }
 }

@@ -4,7 +4,9 @@ type Child = Node | string | null | undefined;
 
 /** An element with attributes and children; `on` listens to events. */
 export function make<K extends keyof HTMLElementTagNameMap>(
-  tag: K, attributes: { readonly [name: string]: string | boolean | null } = {}, ...children: Child[]
+  tag: K,
+  attributes: { readonly [name: string]: string | boolean | null } = {},
+  ...children: Child[]
 ): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -15,22 +17,39 @@ export function make<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-export function button(text: string, press: () => void, attributes: { readonly [name: string]: string } = {}): HTMLButtonElement {
+export function button(
+  text: string,
+  press: () => void,
+  attributes: { readonly [name: string]: string } = {},
+): HTMLButtonElement {
   const element = make("button", { type: "button", ...attributes }, text);
   element.addEventListener("click", press);
   return element;
 }
 
 /** A choice among named values. */
-export function choice(label: string, values: readonly (readonly [string, string])[], chosen: string,
-  change: (value: string) => void): HTMLLabelElement {
-  const select = make("select", {}, ...values.map(([value, name]) => make("option", { value, selected: value === chosen }, name)));
+export function choice(
+  label: string,
+  values: readonly (readonly [string, string])[],
+  chosen: string,
+  change: (value: string) => void,
+): HTMLLabelElement {
+  const select = make(
+    "select",
+    {},
+    ...values.map(([value, name]) => make("option", { value, selected: value === chosen }, name)),
+  );
   select.addEventListener("change", () => change(select.value));
   return make("label", { class: "choice" }, make("span", {}, label), select);
 }
 
 /** A choice of yes or no; `name` is a class to find it by. */
-export function checkbox(name: string, label: string, checked: boolean, change: (checked: boolean) => void): HTMLLabelElement {
+export function checkbox(
+  name: string,
+  label: string,
+  checked: boolean,
+  change: (checked: boolean) => void,
+): HTMLLabelElement {
   const input = make("input", { type: "checkbox", checked });
   input.addEventListener("change", () => change(input.checked));
   return make("label", { class: `check ${name}` }, input, make("span", {}, label));

@@ -1,7 +1,7 @@
 /** Moving the map and drawing on it: by mouse, by fingers, by keys. */
 
-import type { MapCanvas } from "./map_canvas.js";
 import type { Point } from "./decorations.js";
+import type { MapCanvas } from "./map_canvas.js";
 
 /** What somebody is drawing. */
 export type Drawing = "box" | "polygon" | null;
@@ -23,11 +23,15 @@ export class Gestures {
   private readonly fingers = new Map<number, Point>();
   private corners: Point[] = [];
 
-  constructor(private readonly map: MapCanvas, private readonly listener: Listener) {
+  constructor(
+    private readonly map: MapCanvas,
+    private readonly listener: Listener,
+  ) {
     const { element } = map;
     element.addEventListener("pointerdown", (event) => this.down(event));
     element.addEventListener("pointermove", (event) => this.move(event));
-    for (const name of ["pointerup", "pointercancel"] as const) element.addEventListener(name, (event) => this.up(event));
+    for (const name of ["pointerup", "pointercancel"] as const)
+      element.addEventListener(name, (event) => this.up(event));
     element.addEventListener("pointerleave", () => this.listener.pointed(null));
     element.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     element.addEventListener("dblclick", (event) => this.mode === null && map.zoom(2, at(event)));
@@ -50,10 +54,12 @@ export class Gestures {
   }
 
   private move(event: PointerEvent): void {
-    const now = at(event), before = this.fingers.get(event.pointerId);
+    const now = at(event),
+      before = this.fingers.get(event.pointerId);
     if (before === undefined) {
       this.listener.pointed(now);
-      if (this.mode === "polygon" && this.corners.length) this.listener.drawn([...this.corners, this.map.place(now)], false);
+      if (this.mode === "polygon" && this.corners.length)
+        this.listener.drawn([...this.corners, this.map.place(now)], false);
       return;
     }
     if (this.mode === "box") {
@@ -70,11 +76,13 @@ export class Gestures {
   }
 
   private up(event: PointerEvent): void {
-    const now = at(event), was = this.fingers.delete(event.pointerId);
+    const now = at(event),
+      was = this.fingers.delete(event.pointerId);
     this.map.hold(this.fingers.size > 0);
     if (!was || event.type === "pointercancel") return;
     if (this.mode === "box" && this.corners.length) {
-      const corners = this.box(now), [a, , c] = corners.map((each) => this.map.pixel(each));
+      const corners = this.box(now),
+        [a, , c] = corners.map((each) => this.map.pixel(each));
       if (Math.abs(a![0] - c![0]) > 2 && Math.abs(a![1] - c![1]) > 2) this.finish(corners);
     } else if (this.mode === "polygon") {
       const first = this.corners[0] && this.map.pixel(this.corners[0]);
@@ -87,8 +95,14 @@ export class Gestures {
   }
 
   private box(now: Point): Point[] {
-    const [x, y] = this.corners[0]!, [u, v] = this.map.place(now);
-    return [[x, y], [u, y], [u, v], [x, v]];
+    const [x, y] = this.corners[0]!,
+      [u, v] = this.map.place(now);
+    return [
+      [x, y],
+      [u, y],
+      [u, v],
+      [x, v],
+    ];
   }
 
   private finish(corners: readonly Point[]): void {
@@ -106,9 +120,14 @@ export class Gestures {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const step = event.shiftKey ? 12 : 60;
     const moves: { readonly [key: string]: () => void } = {
-      ArrowLeft: () => this.map.pan(step, 0), ArrowRight: () => this.map.pan(-step, 0),
-      ArrowUp: () => this.map.pan(0, step), ArrowDown: () => this.map.pan(0, -step),
-      "+": () => this.map.zoom(1.5), "=": () => this.map.zoom(1.5), "-": () => this.map.zoom(1 / 1.5), "0": () => this.map.fit(),
+      ArrowLeft: () => this.map.pan(step, 0),
+      ArrowRight: () => this.map.pan(-step, 0),
+      ArrowUp: () => this.map.pan(0, step),
+      ArrowDown: () => this.map.pan(0, -step),
+      "+": () => this.map.zoom(1.5),
+      "=": () => this.map.zoom(1.5),
+      "-": () => this.map.zoom(1 / 1.5),
+      "0": () => this.map.fit(),
     };
     if (this.mode !== null && event.key === "Escape") {
       this.draw(null);

@@ -5,7 +5,8 @@ import { make } from "./elements.js";
 /** Drawn from the least to the most that is shown; `value` is NaN where there is no guess. */
 export function intervalBar(low: number, high: number, value: number, least: number, most: number): HTMLElement {
   const place = (at: number) => `${(100 * (Math.max(least, Math.min(most, at)) - least)) / (most - least)}%`;
-  const span = make("span", { class: "span" }), zero = make("span", { class: "zero" });
+  const span = make("span", { class: "span" }),
+    zero = make("span", { class: "zero" });
   span.style.left = place(low);
   span.style.right = `calc(100% - ${place(high)})`;
   zero.style.left = place(Math.max(least, 0));

@@ -10,12 +10,20 @@ const STEPS = 48;
 /** Colours that are proportional at first, then logarithmic. */
 export function densityLegend(title: string, scale: Scale, palette: Palette, words: Words): HTMLElement {
   const marks = ticks(scale).map((value) => [words.compact(value), position(scale, value)] as const);
-  const more = scale.densest > scale.high ? make("span", { class: "more" }, words.say("upTo", { number: words.compact(scale.densest) })) : null;
+  const more =
+    scale.densest > scale.high
+      ? make("span", { class: "more" }, words.say("upTo", { number: words.compact(scale.densest) }))
+      : null;
   return make("figure", { class: "legend" }, make("figcaption", {}, title), bar(palette), labels(marks), more);
 }
 
 /** Colours in even steps; `text` says what a number is called. */
-export function evenLegend(title: string, scale: EvenScale, palette: Palette, text: (value: number) => string): HTMLElement {
+export function evenLegend(
+  title: string,
+  scale: EvenScale,
+  palette: Palette,
+  text: (value: number) => string,
+): HTMLElement {
   const marks = evenTicks(scale).map((value) => [text(value), evenPosition(scale, value)] as const);
   return make("figure", { class: "legend" }, make("figcaption", {}, title), bar(palette), labels(marks));
 }

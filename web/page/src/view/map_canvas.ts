@@ -1,9 +1,9 @@
 /** The map as it is drawn and moved. Cells are painted when the view has come to rest; until then the last picture moves. */
 
-import type { Base } from "../payload/release.js";
 import { colourPixels, NONE, paintCells } from "../map/raster.js";
 import type { Shapes } from "../map/shapes.js";
 import { type Extent, type Projection, type View, viewOf } from "../map/sheet.js";
+import type { Base } from "../payload/release.js";
 import { drawBase, drawGraticule, drawOutlines, drawRegion, type Ink, type Point } from "./decorations.js";
 
 /** Colours of painted parts, first that of no part; and which of them are hatched. */
@@ -47,10 +47,15 @@ export class MapCanvas {
   private moved = false; // by a person: then another size does not fit it anew
 
   constructor(
-    private readonly shapes: Shapes, private readonly projection: Projection, private readonly base: Base | null,
-    private ink: Ink, private paints: readonly Paint[], readonly extent: Extent,
+    private readonly shapes: Shapes,
+    private readonly projection: Projection,
+    private readonly base: Base | null,
+    private ink: Ink,
+    private paints: readonly Paint[],
+    readonly extent: Extent,
     /** What is shown until somebody moves the map, and lines to draw over it. */
-    private readonly first: Extent = extent, private readonly outlines: readonly (readonly Point[])[] = [],
+    private readonly first: Extent = extent,
+    private readonly outlines: readonly (readonly Point[])[] = [],
   ) {
     this.element = document.createElement("canvas");
     this.element.className = "map";
@@ -86,7 +91,8 @@ export class MapCanvas {
   }
 
   look(view: View): void {
-    const most = 2 ** 40, least = viewOf(this.extent, this.width, this.height).scale / 3;
+    const most = 2 ** 40,
+      least = viewOf(this.extent, this.width, this.height).scale / 3;
     const scale = Math.max(least, Math.min(most, view.scale));
     this.view = { x: Math.max(-0.2, Math.min(1.2, view.x)), y: Math.max(-0.2, Math.min(1.2, view.y)), scale };
     this.moved = true;
@@ -101,7 +107,8 @@ export class MapCanvas {
   }
 
   zoom(factor: number, at: Point = [this.width / 2, this.height / 2]): void {
-    const [x, y] = this.place(at), scale = this.view.scale * factor;
+    const [x, y] = this.place(at),
+      scale = this.view.scale * factor;
     this.look({ scale, x: x - (at[0] - this.width / 2) / scale, y: y - (at[1] - this.height / 2) / scale });
   }
 
@@ -112,28 +119,37 @@ export class MapCanvas {
 
   /** The place on the sheet of a pixel of the page. */
   place([x, y]: Point): Point {
-    return [this.view.x + (x - this.width / 2) / this.view.scale, this.view.y + (y - this.height / 2) / this.view.scale];
+    return [
+      this.view.x + (x - this.width / 2) / this.view.scale,
+      this.view.y + (y - this.height / 2) / this.view.scale,
+    ];
   }
 
   /** The pixel of the page of a place on the sheet. */
   pixel([x, y]: Point): Point {
-    return [(x - this.view.x) * this.view.scale + this.width / 2, (y - this.view.y) * this.view.scale + this.height / 2];
+    return [
+      (x - this.view.x) * this.view.scale + this.width / 2,
+      (y - this.view.y) * this.view.scale + this.height / 2,
+    ];
   }
 
   /** The painted part at a pixel of the page, or `NONE`. */
   partAt(at: Point): number {
-    const { sheet } = this, [x, y] = this.place(at);
+    const { sheet } = this,
+      [x, y] = this.place(at);
     if (!sheet) return NONE;
     const column = Math.floor((x - sheet.west) * sheet.scale * sheet.fine);
     const row = Math.floor((y - sheet.north) * sheet.scale * sheet.fine);
     const across = sheet.width * sheet.fine;
     return column >= 0 && column < across && row >= 0 && row < sheet.height * sheet.fine
-      ? sheet.cells[row * across + column]! : NONE;
+      ? sheet.cells[row * across + column]!
+      : NONE;
   }
 
   /** What is seen, on the sheet. */
   get seen(): Extent {
-    const [west, north] = this.place([0, 0]), [east, south] = this.place([this.width, this.height]);
+    const [west, north] = this.place([0, 0]),
+      [east, south] = this.place([this.width, this.height]);
     return { west, north, east, south };
   }
 
@@ -141,11 +157,14 @@ export class MapCanvas {
   repaint(): void {
     clearTimeout(this.rest);
     const began = performance.now();
-    const { ratio, view } = this, scale = view.scale * ratio;
-    const width = Math.ceil(this.width * ratio * (1 + 2 * ROOM)), height = Math.ceil(this.height * ratio * (1 + 2 * ROOM));
+    const { ratio, view } = this,
+      scale = view.scale * ratio;
+    const width = Math.ceil(this.width * ratio * (1 + 2 * ROOM)),
+      height = Math.ceil(this.height * ratio * (1 + 2 * ROOM));
     const fine = ratio < 2 && width * height * 4 <= MOST_SAMPLES ? 2 : 1;
     // Samples begin at whole pixels of the page, so that a picture at rest is sharp.
-    const west = view.x - width / 2 / scale, north = view.y - height / 2 / scale;
+    const west = view.x - width / 2 / scale,
+      north = view.y - height / 2 / scale;
     const samples = width * height * fine * fine;
     const cells = this.sheet && this.sheet.cells.length >= samples ? this.sheet.cells : new Int32Array(samples);
     const sheet = { west, north, scale, width, height, fine, cells };
@@ -165,8 +184,14 @@ export class MapCanvas {
 
   private get covered(): boolean {
     const { sheet, seen, view, ratio } = this;
-    return sheet !== null && sheet.scale === view.scale * ratio && seen.west >= sheet.west && seen.north >= sheet.north
-      && seen.east <= sheet.west + sheet.width / sheet.scale && seen.south <= sheet.north + sheet.height / sheet.scale;
+    return (
+      sheet !== null &&
+      sheet.scale === view.scale * ratio &&
+      seen.west >= sheet.west &&
+      seen.north >= sheet.north &&
+      seen.east <= sheet.west + sheet.width / sheet.scale &&
+      seen.south <= sheet.north + sheet.height / sheet.scale
+    );
   }
 
   /** Whether somebody holds the map with a pointer. */
@@ -187,8 +212,10 @@ export class MapCanvas {
 
   private colour({ cells, width, height, fine }: Sheet): void {
     this.paints.forEach(({ colours, hatched }, which) => {
-      const canvas = this.layers[which]!, context = sized(canvas, width, height);
-      const image = context.createImageData(width, height), pixels = new Uint32Array(image.data.buffer);
+      const canvas = this.layers[which]!,
+        context = sized(canvas, width, height);
+      const image = context.createImageData(width, height),
+        pixels = new Uint32Array(image.data.buffer);
       colourPixels(cells, width, height, fine, colours, pixels);
       if (hatched) this.hatch(cells, width, height, fine, hatched, pixels);
       context.putImageData(image, 0, 0);
@@ -196,8 +223,16 @@ export class MapCanvas {
   }
 
   /** Thin lines at 45° over cells that are hatched. */
-  private hatch(cells: Int32Array, width: number, height: number, fine: number, hatched: Uint8Array, pixels: Uint32Array): void {
-    const apart = Math.round(HATCH * this.ratio), thick = Math.max(1, Math.round(this.ratio));
+  private hatch(
+    cells: Int32Array,
+    width: number,
+    height: number,
+    fine: number,
+    hatched: Uint8Array,
+    pixels: Uint32Array,
+  ): void {
+    const apart = Math.round(HATCH * this.ratio),
+      thick = Math.max(1, Math.round(this.ratio));
     const [red, green, blue, share] = this.ink.hatch;
     for (let y = 0; y < height; y++) {
       for (let x = (apart - (y % apart)) % apart; x < width; x += apart) {
@@ -205,8 +240,12 @@ export class MapCanvas {
           if (!hatched[cells[(y * width * fine + at) * fine]! + 1]) continue;
           const colour = pixels[y * width + at]!;
           const mix = (own: number, other: number) => Math.round(own * (1 - share) + other * share);
-          pixels[y * width + at] = ((colour & 0xff000000) | (mix((colour >>> 16) & 255, blue) << 16)
-            | (mix((colour >>> 8) & 255, green) << 8) | mix(colour & 255, red)) >>> 0;
+          pixels[y * width + at] =
+            ((colour & 0xff000000) |
+              (mix((colour >>> 16) & 255, blue) << 16) |
+              (mix((colour >>> 8) & 255, green) << 8) |
+              mix(colour & 255, red)) >>>
+            0;
         }
       }
     }
@@ -237,7 +276,8 @@ export class MapCanvas {
 
   private compose(): void {
     const { context, ratio, sheet } = this;
-    const width = Math.round(this.width * ratio), height = Math.round(this.height * ratio);
+    const width = Math.round(this.width * ratio),
+      height = Math.round(this.height * ratio);
     if (this.element.width !== width || this.element.height !== height) {
       this.element.width = width;
       this.element.height = height;
@@ -246,10 +286,14 @@ export class MapCanvas {
     context.fillStyle = this.ink.water;
     context.fillRect(0, 0, width, height);
     if (sheet) {
-      const scale = this.view.scale * ratio, zoom = scale / sheet.scale;
-      const exact = Math.abs(zoom - 1) < 1e-9, round = (at: number) => (exact ? Math.round(at) : at);
-      const x = round((sheet.west - this.view.x) * scale + width / 2), y = round((sheet.north - this.view.y) * scale + height / 2);
-      const put = (canvas: HTMLCanvasElement) => context.drawImage(canvas, x, y, sheet.width * zoom, sheet.height * zoom);
+      const scale = this.view.scale * ratio,
+        zoom = scale / sheet.scale;
+      const exact = Math.abs(zoom - 1) < 1e-9,
+        round = (at: number) => (exact ? Math.round(at) : at);
+      const x = round((sheet.west - this.view.x) * scale + width / 2),
+        y = round((sheet.north - this.view.y) * scale + height / 2);
+      const put = (canvas: HTMLCanvasElement) =>
+        context.drawImage(canvas, x, y, sheet.width * zoom, sheet.height * zoom);
       context.imageSmoothingEnabled = !exact && zoom < 1;
       this.paints.forEach((_, which) => {
         context.save();
@@ -266,7 +310,12 @@ export class MapCanvas {
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     drawGraticule(context, this.projection, this.seen, this.width, this.height, this.ink);
     if (this.base && sheet) this.labels(context);
-    if (this.region.length) drawRegion(context, this.region.map((each) => this.pixel(each)), this.ink);
+    if (this.region.length)
+      drawRegion(
+        context,
+        this.region.map((each) => this.pixel(each)),
+        this.ink,
+      );
     if (this.paints.length > 1) {
       const line = Math.round(this.divider * this.width);
       context.fillStyle = this.ink.text;
@@ -289,7 +338,8 @@ export class MapCanvas {
       const wide = context.measureText(name).width;
       if (x < 0 || y < 8 || x + wide + 8 > this.width || y > this.height - 8) continue;
       const box: [number, number, number, number] = [x - 4, y - 10, x + wide + 10, y + 8];
-      if (taken.some((other) => box[0] < other[2] && box[2] > other[0] && box[1] < other[3] && box[3] > other[1])) continue;
+      if (taken.some((other) => box[0] < other[2] && box[2] > other[0] && box[1] < other[3] && box[3] > other[1]))
+        continue;
       taken.push(box);
       context.beginPath();
       context.arc(x, y, 2.5, 0, 7);
@@ -302,8 +352,12 @@ export class MapCanvas {
 
   /** What a keyboard points at. */
   private cross(context: CanvasRenderingContext2D): void {
-    const x = Math.round(this.width / 2), y = Math.round(this.height / 2);
-    for (const [colour, wide] of [[this.ink.halo, 4], [this.ink.text, 1.5]] as const) {
+    const x = Math.round(this.width / 2),
+      y = Math.round(this.height / 2);
+    for (const [colour, wide] of [
+      [this.ink.halo, 4],
+      [this.ink.text, 1.5],
+    ] as const) {
       context.strokeStyle = colour;
       context.lineWidth = wide;
       context.beginPath();

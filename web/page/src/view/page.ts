@@ -14,7 +14,7 @@ import type { Asker } from "./askers.js";
 import { DARK, LIGHT, type Point } from "./decorations.js";
 import { button, checkbox, choice, make } from "./elements.js";
 import { Gestures } from "./gestures.js";
-import { ALL, type Link, readLink, type Theme, THEMES, writeLink } from "./link.js";
+import { ALL, type Link, readLink, THEMES, type Theme, writeLink } from "./link.js";
 import { MapCanvas, type Paint } from "./map_canvas.js";
 import { TimeBar } from "./time_bar.js";
 
@@ -57,32 +57,54 @@ class Page {
   private shown = NONE;
   private paper = false; // while it is printed: always light
 
-  constructor(private readonly payload: PagePayload, private readonly projection: Projection,
-    private readonly subject: Subject, private readonly into: HTMLElement, asker: Asker | null) {
-    const { shapes, layers, slots, together } = subject, link = readLink(window.location.hash, layers, slots);
+  constructor(
+    private readonly payload: PagePayload,
+    private readonly projection: Projection,
+    private readonly subject: Subject,
+    private readonly into: HTMLElement,
+    asker: Asker | null,
+  ) {
+    const { shapes, layers, slots, together } = subject,
+      link = readLink(window.location.hash, layers, slots);
     const first = slots.length && !together ? 0 : null;
     this.words = new Words(link.language ?? Words.preferred(navigator.languages));
     this.state = {
-      layer: link.layer ?? layers[0]!, beside: link.beside, slot: this.slotOf(link.slot) ?? first,
-      hatch: link.hatch ?? true, theme: link.theme ?? "auto",
+      layer: link.layer ?? layers[0]!,
+      beside: link.beside,
+      slot: this.slotOf(link.slot) ?? first,
+      hatch: link.hatch ?? true,
+      theme: link.theme ?? "auto",
     };
-    this.time = slots.length ? new TimeBar(slots, together, this.state.slot, (slot, playing) => this.during(slot, playing)) : null;
-    this.map = new MapCanvas(shapes, projection, payload.base, this.ink, this.paints(), shapes.extent, this.first(shapes.extent), payload.outlines);
+    this.time = slots.length
+      ? new TimeBar(slots, together, this.state.slot, (slot, playing) => this.during(slot, playing))
+      : null;
+    this.map = new MapCanvas(
+      shapes,
+      projection,
+      payload.base,
+      this.ink,
+      this.paints(),
+      shapes.extent,
+      this.first(shapes.extent),
+      payload.outlines,
+    );
     this.gestures = new Gestures(this.map, {
       pointed: (at) => this.point(at),
       middle: () => this.middle(),
       drawn: (corners, whole) => this.drawn(corners, whole),
       cancelled: () => this.drawn([], false),
     });
-    this.ask = asker && new AskPanel(asker, projection, {
-      draw: (mode) => {
-        this.gestures.draw(mode);
-        this.map.element.focus();
-      },
-      show: (corners) => this.drawn(corners, false),
-      seen: () => this.map.seen,
-      slot: () => this.state.slot,
-    });
+    this.ask =
+      asker &&
+      new AskPanel(asker, projection, {
+        draw: (mode) => {
+          this.gestures.draw(mode);
+          this.map.element.focus();
+        },
+        show: (corners) => this.drawn(corners, false),
+        seen: () => this.map.seen,
+        slot: () => this.state.slot,
+      });
     this.build();
     this.map.onMove = () => this.moved();
     this.map.element.addEventListener("keydown", (event) => this.timeKey(event));
@@ -122,9 +144,15 @@ class Page {
   /** Everything with words in it, anew. */
   /** The part of the sheet that is shown at first. */
   private first(whole: Extent): Extent {
-    const { payload: { box }, projection } = this;
+    const {
+      payload: { box },
+      projection,
+    } = this;
     if (!box) return whole;
-    const [[west, east], [one, two]] = [[projection.x(box[0]), projection.x(box[2])], [projection.y(box[1]), projection.y(box[3])]];
+    const [[west, east], [one, two]] = [
+      [projection.x(box[0]), projection.x(box[2])],
+      [projection.y(box[1]), projection.y(box[3])],
+    ];
     return { west, east, north: Math.min(one, two), south: Math.max(one, two) };
   }
 
@@ -133,45 +161,84 @@ class Page {
     document.documentElement.lang = words.language;
     document.documentElement.dataset["theme"] = this.paper ? "light" : this.state.theme;
     this.panel.replaceChildren(
-      this.layers(), this.cellSection(), this.ask?.element(words) ?? "", this.largest(), this.wholeSection(), this.settings());
+      this.layers(),
+      this.cellSection(),
+      this.ask?.element(words) ?? "",
+      this.largest(),
+      this.wholeSection(),
+      this.settings(),
+    );
     const { map, stage } = this;
     map.element.tabIndex = 0;
     map.element.setAttribute("role", "application");
     map.element.setAttribute("aria-label", `${words.say("map")}: ${payload.title}`);
     map.element.setAttribute("aria-describedby", "map-help");
-    const zoom = make("div", { class: "zoom" },
+    const zoom = make(
+      "div",
+      { class: "zoom" },
       button("+", () => this.map.zoom(1.5), { "aria-label": words.say("zoomIn"), title: words.say("zoomIn") }),
       button("−", () => this.map.zoom(1 / 1.5), { "aria-label": words.say("zoomOut"), title: words.say("zoomOut") }),
-      button("⤢", () => this.map.fit(), { "aria-label": words.say("showAll"), title: words.say("showAll") }));
+      button("⤢", () => this.map.fit(), { "aria-label": words.say("showAll"), title: words.say("showAll") }),
+    );
     const help = words.say("mapHelp") + (this.time ? ` ${words.say("timeHelp")}` : "");
-    stage.replaceChildren(map.element, zoom, this.scale, ...this.divider(),
-      make("p", { class: "unseen", id: "map-help" }, help), this.aloud);
+    stage.replaceChildren(
+      map.element,
+      zoom,
+      this.scale,
+      ...this.divider(),
+      make("p", { class: "unseen", id: "map-help" }, help),
+      this.aloud,
+    );
     const privacy = this.privacy();
     this.into.replaceChildren(
-      make("header", {},
+      make(
+        "header",
+        {},
         make("div", {}, make("h1", {}, payload.title), make("p", { class: "line" }, payload.line)),
-        button(words.say(window.innerWidth < 600 ? "privacyShort" : "privacy"), () => privacy.showModal(),
-          { class: "privacy", "aria-haspopup": "dialog" })),
-      make("main", {}, make("div", { class: "scene" }, stage, this.time?.element(words)),
-        make("section", { class: "side", "aria-label": words.say("details"), tabindex: "0" }, this.panel)),
-      privacy);
+        button(words.say(window.innerWidth < 600 ? "privacyShort" : "privacy"), () => privacy.showModal(), {
+          class: "privacy",
+          "aria-haspopup": "dialog",
+        }),
+      ),
+      make(
+        "main",
+        {},
+        make("div", { class: "scene" }, stage, this.time?.element(words)),
+        make("section", { class: "side", "aria-label": words.say("details"), tabindex: "0" }, this.panel),
+      ),
+      privacy,
+    );
     this.refresh();
   }
 
   /** What hangs on the slot: legends, what is known of the cell, of the densest ones and of the whole map. */
   private refresh(): void {
-    const { words, state, subject, payload } = this, { layer, beside, slot } = state;
+    const { words, state, subject, payload } = this,
+      { layer, beside, slot } = state;
     this.legends.replaceChildren(
-      subject.legend(layer, slot, this.palette, words), beside ? subject.legend(beside, slot, this.palette, words) : "");
-    this.whole.replaceChildren(...subject.whole(slot, words),
-      payload.base ? make("p", { class: "source" }, words.say("source", { source: payload.base.source })) : "");
-    this.list.replaceChildren(...subject.largest(slot, words).map(({ text, part }) =>
-      make("li", {}, button(text, () => this.goTo(part), { title: words.say("goTo") }))));
+      subject.legend(layer, slot, this.palette, words),
+      beside ? subject.legend(beside, slot, this.palette, words) : "",
+    );
+    this.whole.replaceChildren(
+      ...subject.whole(slot, words),
+      payload.base ? make("p", { class: "source" }, words.say("source", { source: payload.base.source })) : "",
+    );
+    this.list.replaceChildren(
+      ...subject.largest(slot, words).map(({ text, part }) =>
+        make(
+          "li",
+          {},
+          button(text, () => this.goTo(part), { title: words.say("goTo") }),
+        ),
+      ),
+    );
     this.tell(this.shown);
   }
 
   private layers(): HTMLElement {
-    const { words, state, subject } = this, { layers } = subject, name = (layer: string) => subject.name(layer, words);
+    const { words, state, subject } = this,
+      { layers } = subject,
+      name = (layer: string) => subject.name(layer, words);
     const chosen = (layer: string, focus: string) => {
       if (state.beside === layer) state.beside = state.layer;
       state.layer = layer;
@@ -182,14 +249,30 @@ class Page {
       input.addEventListener("change", () => chosen(layer, `input[value="${CSS.escape(layer)}"]`));
       return make("label", { class: "layer" }, input, make("span", {}, name(layer)));
     });
-    const others = layers.filter((each) => each !== state.layer), hatching = subject.hatching(state.layer);
+    const others = layers.filter((each) => each !== state.layer),
+      hatching = subject.hatching(state.layer);
     const several = layers.length > ABREAST;
     const another = state.layer === subject.certainty ? layers[0]! : subject.certainty;
-    return make("section", { class: "shown" },
-      several ? choice(words.say("layers"), layers.map((each) => [each, name(each)]), state.layer, (layer) => chosen(layer, ".shown .choice select"))
+    return make(
+      "section",
+      { class: "shown" },
+      several
+        ? choice(
+            words.say("layers"),
+            layers.map((each) => [each, name(each)]),
+            state.layer,
+            (layer) => chosen(layer, ".shown .choice select"),
+          )
         : make("fieldset", {}, make("legend", {}, words.say("layers")), make("div", { class: "layers" }, ...radios)),
       this.legends,
-      state.hatch ? make("p", { class: "hatched" }, make("span", { class: "swatch", "aria-hidden": "true" }), words.say(hatching.legend)) : null,
+      state.hatch
+        ? make(
+            "p",
+            { class: "hatched" },
+            make("span", { class: "swatch", "aria-hidden": "true" }),
+            words.say(hatching.legend),
+          )
+        : null,
       checkbox("hatching", words.say(hatching.choice), state.hatch, (hatch) => {
         state.hatch = hatch;
         this.rebuilt(".hatching input");
@@ -198,10 +281,18 @@ class Page {
         state.beside = beside ? another : null;
         this.rebuilt(".comparing input");
       }),
-      state.beside ? choice(words.say("compareWith"), others.map((each) => [each, name(each)]), state.beside, (value) => {
-        state.beside = value;
-        this.rebuilt(".shown .choice:last-child select");
-      }) : null);
+      state.beside
+        ? choice(
+            words.say("compareWith"),
+            others.map((each) => [each, name(each)]),
+            state.beside,
+            (value) => {
+              state.beside = value;
+              this.rebuilt(".shown .choice:last-child select");
+            },
+          )
+        : null,
+    );
   }
 
   private cellSection(): HTMLElement {
@@ -215,7 +306,13 @@ class Page {
   private largest(): HTMLElement | string {
     const { words, subject } = this;
     if (!subject.largest(this.state.slot, words).length) return "";
-    return make("details", {}, make("summary", {}, words.say("largest")), make("p", { class: "hint" }, words.say("largestHint")), this.list);
+    return make(
+      "details",
+      {},
+      make("summary", {}, words.say("largest")),
+      make("p", { class: "hint" }, words.say("largestHint")),
+      this.list,
+    );
   }
 
   /** Another slot, or all together; while they are played, nothing is read out. */
@@ -249,38 +346,70 @@ class Page {
     const { words, state } = this;
     const said = make("p", { "aria-live": "polite", class: "hint" });
     const names = { auto: "themeAuto", light: "themeLight", dark: "themeDark" } as const;
-    return make("section", { class: "settings", "aria-label": words.say("settings") },
-      choice(words.say("language"), LANGUAGES.map((each) => [each, CATALOGUE[each].languageName]), words.language, (value) => {
-        this.words = new Words(value as Words["language"]);
-        this.rebuilt(".settings .choice:nth-of-type(1) select");
-      }),
-      choice(words.say("appearance"), THEMES.map((each) => [each, words.say(names[each])]), state.theme, (value) => {
-        state.theme = value as Theme;
-        this.rebuilt(".settings .choice:nth-of-type(2) select");
-      }),
+    return make(
+      "section",
+      { class: "settings", "aria-label": words.say("settings") },
+      choice(
+        words.say("language"),
+        LANGUAGES.map((each) => [each, CATALOGUE[each].languageName]),
+        words.language,
+        (value) => {
+          this.words = new Words(value as Words["language"]);
+          this.rebuilt(".settings .choice:nth-of-type(1) select");
+        },
+      ),
+      choice(
+        words.say("appearance"),
+        THEMES.map((each) => [each, words.say(names[each])]),
+        state.theme,
+        (value) => {
+          state.theme = value as Theme;
+          this.rebuilt(".settings .choice:nth-of-type(2) select");
+        },
+      ),
       button(words.say("copyLink"), () => {
         this.address();
-        const copied = navigator.clipboard?.writeText(window.location.href) ?? Promise.reject(new Error("no clipboard"));
-        copied.then(() => said.replaceChildren(words.say("linkCopied")), () => said.replaceChildren(words.say("linkFailed")));
+        const copied =
+          navigator.clipboard?.writeText(window.location.href) ?? Promise.reject(new Error("no clipboard"));
+        copied.then(
+          () => said.replaceChildren(words.say("linkCopied")),
+          () => said.replaceChildren(words.say("linkFailed")),
+        );
       }),
-      button(words.say("print"), () => window.print()), said);
+      button(words.say("print"), () => window.print()),
+      said,
+    );
   }
 
   private privacy(): HTMLDialogElement {
     const { words, payload } = this;
-    const dialog = make("dialog", { "aria-labelledby": "privacy-title" },
+    const dialog = make(
+      "dialog",
+      { "aria-labelledby": "privacy-title" },
       make("h2", { id: "privacy-title" }, words.say("privacy")),
       ...plainWords(payload, words).map((sentence) => make("p", {}, sentence)),
-      make("details", {}, make("summary", {}, words.say("wholeStatement")),
-        make("pre", { lang: "en", tabindex: "0" }, payload.text)),
-      make("form", { method: "dialog" }, make("button", {}, words.say("close"))));
+      make(
+        "details",
+        {},
+        make("summary", {}, words.say("wholeStatement")),
+        make("pre", { lang: "en", tabindex: "0" }, payload.text),
+      ),
+      make("form", { method: "dialog" }, make("button", {}, words.say("close"))),
+    );
     return dialog;
   }
 
   /** The line between two layers, to be dragged or moved by keys. */
   private divider(): HTMLElement[] {
     if (!this.state.beside) return [];
-    const line = make("input", { type: "range", class: "divider", min: "0", max: "100", step: "0.5", "aria-label": this.words.say("divider") });
+    const line = make("input", {
+      type: "range",
+      class: "divider",
+      min: "0",
+      max: "100",
+      step: "0.5",
+      "aria-label": this.words.say("divider"),
+    });
     line.value = String(100 * this.map.divider);
     line.addEventListener("input", () => {
       this.map.divider = Number(line.value) / 100;
@@ -333,15 +462,22 @@ class Page {
   private tell(part: number): void {
     const { words, subject, state } = this;
     this.shown = part;
-    this.facts.replaceChildren(...(part === NONE ? [make("p", { class: "hint" }, words.say("hoverHint"))]
-      : subject.facts(part, state.layer, state.slot, words)));
+    this.facts.replaceChildren(
+      ...(part === NONE
+        ? [make("p", { class: "hint" }, words.say("hoverHint"))]
+        : subject.facts(part, state.layer, state.slot, words)),
+    );
   }
 
   private goTo(part: number): void {
     const { shapes } = this.subject;
     const side = Math.max(shapes.east[part]! - shapes.west[part]!, shapes.south[part]! - shapes.north[part]!);
     const scale = Math.max(this.map.view.scale, 60 / side);
-    this.map.look({ x: (shapes.west[part]! + shapes.east[part]!) / 2, y: (shapes.north[part]! + shapes.south[part]!) / 2, scale });
+    this.map.look({
+      x: (shapes.west[part]! + shapes.east[part]!) / 2,
+      y: (shapes.north[part]! + shapes.south[part]!) / 2,
+      scale,
+    });
     this.tell(part);
   }
 
@@ -360,10 +496,12 @@ class Page {
 
   private moved(): void {
     const side = groundSide(this.projection, this.map.view.y) / this.map.view.scale; // of a pixel
-    const most = side * 140, power = 10 ** Math.floor(Math.log10(most));
+    const most = side * 140,
+      power = 10 ** Math.floor(Math.log10(most));
     const length = [5, 2, 1].map((digit) => digit * power).find((each) => each <= most)!;
     const unit = this.projection.plane?.unit ?? "m";
-    const text = unit === "m" && length >= 1000 ? `${this.words.short(length / 1000)} km` : `${this.words.short(length)} ${unit}`;
+    const text =
+      unit === "m" && length >= 1000 ? `${this.words.short(length / 1000)} km` : `${this.words.short(length)} ${unit}`;
     this.scale.replaceChildren(text);
     this.scale.style.width = `${length / side}px`;
     clearTimeout(this.write);
@@ -372,10 +510,18 @@ class Page {
 
   /** Write what is seen into the page's address, where the browser lets it. */
   private address(): void {
-    const { view } = this.map, { layer, beside, slot, hatch, theme } = this.state, { slots } = this.subject;
+    const { view } = this.map,
+      { layer, beside, slot, hatch, theme } = this.state,
+      { slots } = this.subject;
     const link: Link = {
-      middle: [this.projection.lon(view.x), this.projection.lat(view.y)], zoom: Math.log2(view.scale / 256),
-      layer, beside, slot: slots.length ? (slot === null ? ALL : slots[slot]!) : null, language: this.words.language, theme, hatch,
+      middle: [this.projection.lon(view.x), this.projection.lat(view.y)],
+      zoom: Math.log2(view.scale / 256),
+      layer,
+      beside,
+      slot: slots.length ? (slot === null ? ALL : slots[slot]!) : null,
+      language: this.words.language,
+      theme,
+      hatch,
     };
     try {
       window.history.replaceState(null, "", writeLink(link));

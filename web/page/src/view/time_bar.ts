@@ -16,8 +16,12 @@ export class TimeBar {
   private timer: ReturnType<typeof setInterval> | undefined;
   private last = 0; // the slot that was chosen before all together
 
-  constructor(private readonly names: readonly string[], private readonly together: boolean, private slot: Slot,
-    private readonly chosen: (slot: Slot, playing: boolean) => void) {
+  constructor(
+    private readonly names: readonly string[],
+    private readonly together: boolean,
+    private slot: Slot,
+    private readonly chosen: (slot: Slot, playing: boolean) => void,
+  ) {
     this.slider.max = String(names.length - 1);
     this.last = slot ?? 0;
     this.slider.addEventListener("input", () => {
@@ -33,13 +37,26 @@ export class TimeBar {
   element(words: Words): HTMLElement {
     this.words = words;
     this.play = button("", () => this.pressed(), { class: "play" });
-    this.all = this.together ? button(words.say("allSlots"), () => {
-      this.stop();
-      this.choose(this.slot === null ? this.last : null);
-    }, { class: "all" }) : null;
+    this.all = this.together
+      ? button(
+          words.say("allSlots"),
+          () => {
+            this.stop();
+            this.choose(this.slot === null ? this.last : null);
+          },
+          { class: "all" },
+        )
+      : null;
     this.slider.setAttribute("aria-label", words.say("slot"));
     this.tell();
-    return make("section", { class: "time", "aria-label": words.say("time") }, this.play, this.slider, this.name, this.all);
+    return make(
+      "section",
+      { class: "time", "aria-label": words.say("time") },
+      this.play,
+      this.slider,
+      this.name,
+      this.all,
+    );
   }
 
   get playing(): boolean {
@@ -84,7 +101,8 @@ export class TimeBar {
   }
 
   private tell(): void {
-    const { words, slot } = this, name = slot === null ? words.say("allSlots") : this.names[slot]!;
+    const { words, slot } = this,
+      name = slot === null ? words.say("allSlots") : this.names[slot]!;
     const action = words.say(this.calm.matches ? "nextSlot" : this.playing ? "pause" : "play");
     this.play.textContent = this.calm.matches ? "⏵|" : this.playing ? "⏸" : "▶";
     this.play.setAttribute("aria-label", action);

@@ -63,17 +63,21 @@ const en = {
   askCrossing: "The sides of this area cross each other: draw it anew.",
   askFailed: "This area cannot be counted: {reason}",
   largest: "The densest cells",
-  largestHint: "The largest of many noisy numbers are more likely too large than too small; these intervals allow for that.",
+  largestHint:
+    "The largest of many noisy numbers are more likely too large than too small; these intervals allow for that.",
   goTo: "Show on the map",
   privacy: "How people are protected",
   privacyShort: "Privacy",
   close: "Close",
-  privacyNoise: "Random noise was added to the numbers of this map before it was published. That is why every number has an interval.",
+  privacyNoise:
+    "Random noise was added to the numbers of this map before it was published. That is why every number has an interval.",
   privacyPerson: "What is protected is {unit}.",
-  privacyFactor: "Whatever somebody concludes from this map is at most {factor} times likelier, or less likely, than if your data had not been in it (ε = {epsilon}).",
+  privacyFactor:
+    "Whatever somebody concludes from this map is at most {factor} times likelier, or less likely, than if your data had not been in it (ε = {epsilon}).",
   privacyDelta: "Except with a probability of at most {delta}.",
   privacyTrust: "The noise was added by: {trust}.",
-  privacyFree: "Looking at this page, however long, costs no more privacy: everything in it was computed from the published numbers.",
+  privacyFree:
+    "Looking at this page, however long, costs no more privacy: everything in it was computed from the published numbers.",
   privacyTest: "This is a test: its noise repeats itself, so it protects nobody.",
   unitPerson: "a person with all their rows",
   unitRow: "a single row of the data, not a person with all of theirs",
@@ -115,10 +119,12 @@ const en = {
   shareAnswerUnknown: "{mark}: unknown (95 % interval {low} … {high} %)",
   shareOf: "of {people}",
   shareCells: "Whole cells that these shares are of: {cells}.",
-  shareCellsCut: "Cells with half of their area or more inside, of which these shares are: {cells}. The border cuts {inside} of them, and {outside} more that do not count.",
+  shareCellsCut:
+    "Cells with half of their area or more inside, of which these shares are: {cells}. The border cuts {inside} of them, and {outside} more that do not count.",
   askSmall: "No cell lies in this area with half of its own area or more: draw a larger one.",
   guessLayer: "Best guess of the mean",
-  guessSentence: "Best guess of the mean, with what this cell and this time are like elsewhere: {value}, standard error {stddev}.",
+  guessSentence:
+    "Best guess of the mean, with what this cell and this time are like elsewhere: {value}, standard error {stddev}.",
   statisticOf: "{statistic} of {value}",
   statisticSentence: "{statistic} of {name}: {value} (95 % interval {low} … {high}).",
   statisticFew: "{statistic} of {name}: too few {counted} to say (95 % interval {low} … {high}).",
@@ -155,9 +161,11 @@ const en = {
   changeNoise: "Noise alone explains it.",
   hatchNoise: "Hatch cells whose change noise explains",
   hatchedNoise: "hatched: noise explains the change",
-  changedCells: "{changed} of {all} cells changed by more than noise explains. Of twenty pairs of maps between which nothing changed, one at most has any such cell.",
+  changedCells:
+    "{changed} of {all} cells changed by more than noise explains. Of twenty pairs of maps between which nothing changed, one at most has any such cell.",
   changeBefore: "Compared with {title}:",
-  changeDrawn: "Which of their rows a person is counted with may be drawn anew for each release. That is in no interval.",
+  changeDrawn:
+    "Which of their rows a person is counted with may be drawn anew for each release. That is in no interval.",
 } as const;
 
 export type Key = keyof typeof en;

@@ -22,7 +22,8 @@ export const french: Catalogue = {
   compareWith: "À droite de la ligne",
   divider: "Position de la ligne, en pour cent de la largeur",
   map: "Carte",
-  mapHelp: "Les flèches déplacent la carte, plus et moins zooment, 0 montre tout. La cellule du milieu est lue à haute voix.",
+  mapHelp:
+    "Les flèches déplacent la carte, plus et moins zooment, 0 montre tout. La cellule du milieu est lue à haute voix.",
   zoomIn: "Agrandir",
   zoomOut: "Réduire",
   showAll: "Tout montrer",
@@ -58,17 +59,21 @@ export const french: Catalogue = {
   askCrossing: "Les côtés de cette zone se croisent : redessinez-la.",
   askFailed: "On ne peut pas compter dans cette zone : {reason}",
   largest: "Les cellules les plus denses",
-  largestHint: "Les plus grands de beaucoup de nombres bruités sont plus souvent trop grands que trop petits ; ces intervalles en tiennent compte.",
+  largestHint:
+    "Les plus grands de beaucoup de nombres bruités sont plus souvent trop grands que trop petits ; ces intervalles en tiennent compte.",
   goTo: "Montrer sur la carte",
   privacy: "Comment les personnes sont protégées",
   privacyShort: "Vie privée",
   close: "Fermer",
-  privacyNoise: "Un bruit aléatoire a été ajouté aux nombres de cette carte avant sa publication. C’est pourquoi chaque nombre a un intervalle.",
+  privacyNoise:
+    "Un bruit aléatoire a été ajouté aux nombres de cette carte avant sa publication. C’est pourquoi chaque nombre a un intervalle.",
   privacyPerson: "Ce qui est protégé : {unit}.",
-  privacyFactor: "Quoi que l’on conclue de cette carte, c’est au plus {factor} fois plus, ou moins, probable que si vos données n’y étaient pas (ε = {epsilon}).",
+  privacyFactor:
+    "Quoi que l’on conclue de cette carte, c’est au plus {factor} fois plus, ou moins, probable que si vos données n’y étaient pas (ε = {epsilon}).",
   privacyDelta: "Sauf avec une probabilité d’au plus {delta}.",
   privacyTrust: "Le bruit a été ajouté par : {trust}.",
-  privacyFree: "Regarder cette page, aussi longtemps que l’on veut, ne coûte pas plus de vie privée : tout y est calculé des nombres publiés.",
+  privacyFree:
+    "Regarder cette page, aussi longtemps que l’on veut, ne coûte pas plus de vie privée : tout y est calculé des nombres publiés.",
   privacyTest: "Ceci est un test : son bruit se répète, il ne protège donc personne.",
   unitPerson: "une personne avec toutes ses lignes",
   unitRow: "une seule ligne des données, et non une personne avec toutes les siennes",
@@ -110,10 +115,12 @@ export const french: Catalogue = {
   shareAnswerUnknown: "{mark} : inconnu (intervalle à 95 % {low} … {high} %)",
   shareOf: "sur {people}",
   shareCells: "Cellules entières sur lesquelles portent ces parts : {cells}.",
-  shareCellsCut: "Cellules dont la moitié de la surface ou plus est à l’intérieur, sur lesquelles portent ces parts : {cells}. La limite en coupe {inside}, et {outside} autres qui ne comptent pas.",
+  shareCellsCut:
+    "Cellules dont la moitié de la surface ou plus est à l’intérieur, sur lesquelles portent ces parts : {cells}. La limite en coupe {inside}, et {outside} autres qui ne comptent pas.",
   askSmall: "Aucune cellule n’a la moitié de sa surface ou plus dans cette zone : dessinez-en une plus grande.",
   guessLayer: "Meilleure estimation de la moyenne",
-  guessSentence: "Meilleure estimation de la moyenne, compte tenu de cette cellule et de cette période ailleurs : {value}, erreur type {stddev}.",
+  guessSentence:
+    "Meilleure estimation de la moyenne, compte tenu de cette cellule et de cette période ailleurs : {value}, erreur type {stddev}.",
   statisticOf: "{statistic} de {value} (valeur)",
   statisticSentence: "{statistic} de {name} : {value} (intervalle à 95 % {low} … {high}).",
   statisticFew: "{statistic} de {name} : trop peu de {counted} pour se prononcer (intervalle à 95 % {low} … {high}).",
@@ -121,7 +128,8 @@ export const french: Catalogue = {
   meanOfPeople: "La moyenne est celle des moyennes propres des personnes, chacune une fois.",
   meanOfRecords: "La moyenne est celle des mesures, jusqu’à {records} par personne.",
   meanOfAll: "La moyenne est celle de toutes les mesures, chacune une fois.",
-  binsSentence: "Les quantiles sont donnés par classes de largeur {width} ; leurs intervalles vont jusqu’aux bords des classes.",
+  binsSentence:
+    "Les quantiles sont donnés par classes de largeur {width} ; leurs intervalles vont jusqu’aux bords des classes.",
   peopleSentence: "Ici : {value} {counted} (intervalle à 95 % {low} … {high}).",
   peopleExact: "{value} {counted} ici, ce qui est public.",
   errorOfScale: "erreur type de la moyenne, en part de son échelle de couleurs",
@@ -150,7 +158,9 @@ export const french: Catalogue = {
   changeNoise: "Le bruit seul l'explique.",
   hatchNoise: "Hachurer les cellules dont le bruit explique le changement",
   hatchedNoise: "hachuré : le bruit explique le changement",
-  changedCells: "{changed} cellules sur {all} ont changé de plus que le bruit n'explique. De vingt paires de cartes entre lesquelles rien n'a changé, une au plus a une telle cellule.",
+  changedCells:
+    "{changed} cellules sur {all} ont changé de plus que le bruit n'explique. De vingt paires de cartes entre lesquelles rien n'a changé, une au plus a une telle cellule.",
   changeBefore: "Comparée à {title} :",
-  changeDrawn: "La ligne avec laquelle une personne compte peut être tirée à nouveau pour chaque publication. Cela n'est dans aucun intervalle.",
+  changeDrawn:
+    "La ligne avec laquelle une personne compte peut être tirée à nouveau pour chaque publication. Cela n'est dans aucun intervalle.",
 };

@@ -22,7 +22,8 @@ export const german: Catalogue = {
   compareWith: "Rechts der Linie",
   divider: "Wo die Linie steht, in Prozent der Breite",
   map: "Karte",
-  mapHelp: "Pfeiltasten bewegen die Karte, Plus und Minus zoomen, 0 zeigt alles. Die Zelle in der Mitte wird vorgelesen.",
+  mapHelp:
+    "Pfeiltasten bewegen die Karte, Plus und Minus zoomen, 0 zeigt alles. Die Zelle in der Mitte wird vorgelesen.",
   zoomIn: "Vergrößern",
   zoomOut: "Verkleinern",
   showAll: "Alles zeigen",
@@ -58,17 +59,21 @@ export const german: Catalogue = {
   askCrossing: "Die Seiten dieses Gebiets kreuzen sich: zeichnen Sie es neu.",
   askFailed: "In diesem Gebiet kann nicht gezählt werden: {reason}",
   largest: "Die dichtesten Zellen",
-  largestHint: "Die größten von vielen verrauschten Zahlen sind eher zu groß als zu klein; diese Intervalle berücksichtigen das.",
+  largestHint:
+    "Die größten von vielen verrauschten Zahlen sind eher zu groß als zu klein; diese Intervalle berücksichtigen das.",
   goTo: "Auf der Karte zeigen",
   privacy: "Wie Menschen geschützt sind",
   privacyShort: "Datenschutz",
   close: "Schließen",
-  privacyNoise: "Zu den Zahlen dieser Karte wurde vor der Veröffentlichung zufälliges Rauschen addiert. Darum hat jede Zahl ein Intervall.",
+  privacyNoise:
+    "Zu den Zahlen dieser Karte wurde vor der Veröffentlichung zufälliges Rauschen addiert. Darum hat jede Zahl ein Intervall.",
   privacyPerson: "Geschützt ist {unit}.",
-  privacyFactor: "Was auch immer jemand aus dieser Karte schließt, ist höchstens {factor}-mal wahrscheinlicher oder unwahrscheinlicher, als wenn Ihre Daten nicht darin wären (ε = {epsilon}).",
+  privacyFactor:
+    "Was auch immer jemand aus dieser Karte schließt, ist höchstens {factor}-mal wahrscheinlicher oder unwahrscheinlicher, als wenn Ihre Daten nicht darin wären (ε = {epsilon}).",
   privacyDelta: "Außer mit einer Wahrscheinlichkeit von höchstens {delta}.",
   privacyTrust: "Das Rauschen hat addiert: {trust}.",
-  privacyFree: "Diese Seite anzusehen, wie lange auch immer, kostet keine weitere Privatsphäre: alles in ihr folgt aus den veröffentlichten Zahlen.",
+  privacyFree:
+    "Diese Seite anzusehen, wie lange auch immer, kostet keine weitere Privatsphäre: alles in ihr folgt aus den veröffentlichten Zahlen.",
   privacyTest: "Dies ist ein Test: sein Rauschen wiederholt sich, darum schützt es niemanden.",
   unitPerson: "eine Person mit allen ihren Zeilen",
   unitRow: "eine einzelne Zeile der Daten, nicht eine Person mit allen ihren",
@@ -110,10 +115,12 @@ export const german: Catalogue = {
   shareAnswerUnknown: "{mark}: unbekannt (95-%-Intervall {low} … {high} %)",
   shareOf: "von {people}",
   shareCells: "Ganze Zellen, von denen diese Anteile sind: {cells}.",
-  shareCellsCut: "Zellen mit der Hälfte ihrer Fläche oder mehr im Gebiet, von denen diese Anteile sind: {cells}. Die Grenze schneidet {inside} davon, und {outside} weitere, die nicht zählen.",
+  shareCellsCut:
+    "Zellen mit der Hälfte ihrer Fläche oder mehr im Gebiet, von denen diese Anteile sind: {cells}. Die Grenze schneidet {inside} davon, und {outside} weitere, die nicht zählen.",
   askSmall: "Keine Zelle liegt mit der Hälfte ihrer Fläche oder mehr in diesem Gebiet: zeichnen Sie ein größeres.",
   guessLayer: "Beste Schätzung des Mittels",
-  guessSentence: "Beste Schätzung des Mittels, mit dem, wie diese Zelle und diese Zeit sonst sind: {value}, Standardfehler {stddev}.",
+  guessSentence:
+    "Beste Schätzung des Mittels, mit dem, wie diese Zelle und diese Zeit sonst sind: {value}, Standardfehler {stddev}.",
   statisticOf: "{statistic} von {value}",
   statisticSentence: "{statistic} von {name}: {value} (95-%-Intervall {low} … {high}).",
   statisticFew: "{statistic} von {name}: zu wenige {counted}, um etwas zu sagen (95-%-Intervall {low} … {high}).",
@@ -121,11 +128,13 @@ export const german: Catalogue = {
   meanOfPeople: "Das Mittel ist das der eigenen Mittel der Personen, je einmal.",
   meanOfRecords: "Das Mittel ist das der Messungen, bis zu {records} je Person.",
   meanOfAll: "Das Mittel ist das aller Messungen, je einmal.",
-  binsSentence: "Quantile sind auf Klassen der Breite {width} genau; ihre Intervalle reichen bis an die Klassengrenzen.",
+  binsSentence:
+    "Quantile sind auf Klassen der Breite {width} genau; ihre Intervalle reichen bis an die Klassengrenzen.",
   peopleSentence: "Hier: {value} {counted} (95-%-Intervall {low} … {high}).",
   peopleExact: "{value} {counted} hier; das ist öffentlich.",
   errorOfScale: "Standardfehler des Mittels, als Anteil seiner Farbskala",
-  valuesSize: "Zellen: {cells}, Zeiten: {slots}. Das Mittel von {value} ist an {known} von {all} Stellen veröffentlicht.",
+  valuesSize:
+    "Zellen: {cells}, Zeiten: {slots}. Das Mittel von {value} ist an {known} von {all} Stellen veröffentlicht.",
   valuesThreshold: "Ein Mittel wird veröffentlicht, wo es ungefähr {few} {counted} gibt.",
   valuesOutside: "Wer außerhalb der Zellen war, wurde nicht gezählt.",
   profile: "{statistic}, im Lauf der Zeit",
@@ -150,7 +159,9 @@ export const german: Catalogue = {
   changeNoise: "Rauschen allein erklärt sie.",
   hatchNoise: "Zellen schraffieren, deren Änderung Rauschen erklärt",
   hatchedNoise: "schraffiert: Rauschen erklärt die Änderung",
-  changedCells: "{changed} von {all} Zellen haben sich um mehr geändert, als Rauschen erklärt. Von zwanzig Paaren von Karten, zwischen denen sich nichts geändert hat, hat höchstens eines irgendeine solche Zelle.",
+  changedCells:
+    "{changed} von {all} Zellen haben sich um mehr geändert, als Rauschen erklärt. Von zwanzig Paaren von Karten, zwischen denen sich nichts geändert hat, hat höchstens eines irgendeine solche Zelle.",
   changeBefore: "Verglichen mit {title}:",
-  changeDrawn: "Mit welcher ihrer Zeilen eine Person zählt, kann für jede Veröffentlichung neu gelost sein. Das steht in keinem Intervall.",
+  changeDrawn:
+    "Mit welcher ihrer Zeilen eine Person zählt, kann für jede Veröffentlichung neu gelost sein. Das steht in keinem Intervall.",
 };

@@ -58,17 +58,21 @@ export const spanish: Catalogue = {
   askCrossing: "Los lados de esta zona se cruzan: dibújela de nuevo.",
   askFailed: "No se puede contar en esta zona: {reason}",
   largest: "Las celdas más densas",
-  largestHint: "Los mayores de muchos números con ruido son más a menudo demasiado grandes que demasiado pequeños; estos intervalos lo tienen en cuenta.",
+  largestHint:
+    "Los mayores de muchos números con ruido son más a menudo demasiado grandes que demasiado pequeños; estos intervalos lo tienen en cuenta.",
   goTo: "Mostrar en el mapa",
   privacy: "Cómo se protege a las personas",
   privacyShort: "Privacidad",
   close: "Cerrar",
-  privacyNoise: "Antes de publicar este mapa se sumó ruido aleatorio a sus números. Por eso cada número tiene un intervalo.",
+  privacyNoise:
+    "Antes de publicar este mapa se sumó ruido aleatorio a sus números. Por eso cada número tiene un intervalo.",
   privacyPerson: "Lo que se protege: {unit}.",
-  privacyFactor: "Lo que alguien concluya de este mapa es como mucho {factor} veces más, o menos, probable que si sus datos no estuvieran en él (ε = {epsilon}).",
+  privacyFactor:
+    "Lo que alguien concluya de este mapa es como mucho {factor} veces más, o menos, probable que si sus datos no estuvieran en él (ε = {epsilon}).",
   privacyDelta: "Salvo con una probabilidad de como mucho {delta}.",
   privacyTrust: "El ruido lo sumó: {trust}.",
-  privacyFree: "Mirar esta página, el tiempo que sea, no cuesta más privacidad: todo en ella sale de los números publicados.",
+  privacyFree:
+    "Mirar esta página, el tiempo que sea, no cuesta más privacidad: todo en ella sale de los números publicados.",
   privacyTest: "Esto es una prueba: su ruido se repite, así que no protege a nadie.",
   unitPerson: "una persona con todas sus filas",
   unitRow: "una sola fila de los datos, no una persona con todas las suyas",
@@ -110,10 +114,12 @@ export const spanish: Catalogue = {
   shareAnswerUnknown: "{mark}: desconocido (intervalo del 95 % {low} … {high} %)",
   shareOf: "de {people}",
   shareCells: "Celdas enteras a las que se refieren estas proporciones: {cells}.",
-  shareCellsCut: "Celdas con la mitad de su superficie o más dentro, a las que se refieren estas proporciones: {cells}. El borde corta {inside} de ellas, y {outside} más que no cuentan.",
+  shareCellsCut:
+    "Celdas con la mitad de su superficie o más dentro, a las que se refieren estas proporciones: {cells}. El borde corta {inside} de ellas, y {outside} más que no cuentan.",
   askSmall: "Ninguna celda tiene la mitad de su superficie o más en esta área: dibuje una mayor.",
   guessLayer: "Mejor estimación de la media",
-  guessSentence: "Mejor estimación de la media, según cómo son esta celda y este periodo en lo demás: {value}, error estándar {stddev}.",
+  guessSentence:
+    "Mejor estimación de la media, según cómo son esta celda y este periodo en lo demás: {value}, error estándar {stddev}.",
   statisticOf: "{statistic} de {value} (valor)",
   statisticSentence: "{statistic} de {name}: {value} (intervalo del 95 % {low} … {high}).",
   statisticFew: "{statistic} de {name}: muy pocos ({counted}) para decir algo (intervalo del 95 % {low} … {high}).",
@@ -121,7 +127,8 @@ export const spanish: Catalogue = {
   meanOfPeople: "La media es la de las medias propias de las personas, cada una una vez.",
   meanOfRecords: "La media es la de las mediciones, hasta {records} por persona.",
   meanOfAll: "La media es la de todas las mediciones, cada una una vez.",
-  binsSentence: "Los cuantiles se dan en clases de anchura {width}; sus intervalos llegan hasta los bordes de las clases.",
+  binsSentence:
+    "Los cuantiles se dan en clases de anchura {width}; sus intervalos llegan hasta los bordes de las clases.",
   peopleSentence: "Aquí: {value} {counted} (intervalo del 95 % {low} … {high}).",
   peopleExact: "{value} {counted} aquí, lo cual es público.",
   errorOfScale: "error estándar de la media, como parte de su escala de colores",
@@ -150,7 +157,9 @@ export const spanish: Catalogue = {
   changeNoise: "El ruido por sí solo lo explica.",
   hatchNoise: "Rayar las celdas cuyo cambio explica el ruido",
   hatchedNoise: "rayado: el ruido explica el cambio",
-  changedCells: "{changed} de {all} celdas cambiaron más de lo que explica el ruido. De veinte pares de mapas entre los que nada cambió, uno como mucho tiene alguna celda así.",
+  changedCells:
+    "{changed} de {all} celdas cambiaron más de lo que explica el ruido. De veinte pares de mapas entre los que nada cambió, uno como mucho tiene alguna celda así.",
   changeBefore: "Comparado con {title}:",
-  changeDrawn: "Con cuál de sus filas cuenta una persona puede sortearse de nuevo en cada publicación. Eso no está en ningún intervalo.",
+  changeDrawn:
+    "Con cuál de sus filas cuenta una persona puede sortearse de nuevo en cada publicación. Eso no está en ningún intervalo.",
 };

@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-
+import type { PagePayload } from "../payload/release.js";
 import { CATALOGUE, type Key, LANGUAGES } from "./catalogue.js";
 import { plainWords, promised } from "./privacy.js";
 import { decimals, Words } from "./words.js";
-import type { PagePayload } from "../payload/release.js";
 
 const holes = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map((found) => found[1]).sort();
 
@@ -20,9 +19,14 @@ test("every language says everything, with the same parts", () => {
 });
 
 test("sentences are not English elsewhere", () => {
-  const long = (Object.keys(CATALOGUE.en) as Key[]).filter((key) => CATALOGUE.en[key].length > 12 && !/^±/.test(CATALOGUE.en[key]));
+  const long = (Object.keys(CATALOGUE.en) as Key[]).filter(
+    (key) => CATALOGUE.en[key].length > 12 && !/^±/.test(CATALOGUE.en[key]),
+  );
   for (const language of LANGUAGES.filter((each) => each !== "en")) {
-    assert.deepEqual(long.filter((key) => CATALOGUE[language][key] === CATALOGUE.en[key]), []);
+    assert.deepEqual(
+      long.filter((key) => CATALOGUE[language][key] === CATALOGUE.en[key]),
+      [],
+    );
   }
 });
 
@@ -40,7 +44,10 @@ test("numbers have as many digits as their noise deserves", () => {
   assert.deepEqual([66.8, 3.21, 0.0123, 0, Infinity].map(decimals), [0, 1, 3, 0, 0]);
   assert.equal(new Words("de").number(12345.2), "12.345");
   assert.equal(new Words("en").number(-0.2), "0");
-  assert.deepEqual([Math.E, 1, 0.10001, 148.41].map((each) => new Words("en").roundedUp(each, 3)), ["2.72", "1", "0.101", "149"]);
+  assert.deepEqual(
+    [Math.E, 1, 0.10001, 148.41].map((each) => new Words("en").roundedUp(each, 3)),
+    ["2.72", "1", "0.101", "149"],
+  );
 });
 
 test("an interval is rounded outwards, so that it still holds what it held", () => {
@@ -60,7 +67,12 @@ test("budgets say their ε, and the one that ρ implies", () => {
 });
 
 test("a test stream is said to protect nobody, whatever its budget", () => {
-  const statement = { unit: "a person: all rows of one id", trust: "curator", budget: { kind: "PureDP", epsilon: "1" }, implies: [] };
+  const statement = {
+    unit: "a person: all rows of one id",
+    trust: "curator",
+    budget: { kind: "PureDP", epsilon: "1" },
+    implies: [],
+  };
   const payload = (circumstances: object) => ({ statement: { ...statement, circumstances } }) as unknown as PagePayload;
   const words = new Words("en");
   assert.match(plainWords(payload({ randomness: "fixed test stream" }), words)[0]!, /protects nobody/);

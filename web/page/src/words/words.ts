@@ -1,6 +1,6 @@
 /** Sentences and numbers in one language. */
 
-import { CATALOGUE, type Key, type Language, LANGUAGES } from "./catalogue.js";
+import { CATALOGUE, type Key, LANGUAGES, type Language } from "./catalogue.js";
 
 /** What a count of 1 is, and how much of it a person gives at most: null where that is 1 in all. */
 export interface Estimand {
@@ -47,7 +47,8 @@ export class Words {
 
   /** The same, and how much of it each person gives at most: `hazemap.privacy.estimand`. */
   counted(estimand: Estimand): string {
-    const { most, places } = estimand, noun = this.noun(estimand);
+    const { most, places } = estimand,
+      noun = this.noun(estimand);
     const parts = { noun, most: this.number(most ?? 0), places: this.number(places ?? 0) };
     if (most === null && places === null) return noun;
     return this.say(places === null ? "each" : most === null ? "eachPlaces" : "eachRecords", parts);
@@ -55,7 +56,10 @@ export class Words {
 
   number(value: number, digits = 0): string {
     const plain = Math.abs(value) < 0.5 * 10 ** -digits ? 0 : value; // no "-0"
-    return new Intl.NumberFormat(this.language, { minimumFractionDigits: digits, maximumFractionDigits: digits }).format(plain);
+    return new Intl.NumberFormat(this.language, {
+      minimumFractionDigits: digits,
+      maximumFractionDigits: digits,
+    }).format(plain);
   }
 
   /** A number to so many digits. */
@@ -76,24 +80,30 @@ export class Words {
 
   /** The ends of an interval, rounded outwards to so many digits. */
   ends(low: number, high: number, digits: number): { low: string; high: string } {
-    const step = 10 ** digits, slack = 1e-6; // what single precision has lost
+    const step = 10 ** digits,
+      slack = 1e-6; // what single precision has lost
     return {
-      low: this.number(Math.floor(low * step + slack) / step, digits), high: this.number(Math.ceil(high * step - slack) / step, digits),
+      low: this.number(Math.floor(low * step + slack) / step, digits),
+      high: this.number(Math.ceil(high * step - slack) / step, digits),
     };
   }
 
   /** What a statistic is called: mean, variance, or a quantile such as q0.9. */
   statistic(name: string): string {
     if (name === "mean" || name === "variance") return this.say(name);
-    return name === "q0.5" ? this.say("median") : this.say("quantile", { percent: this.short(100 * Number(name.slice(1))) });
+    return name === "q0.5"
+      ? this.say("median")
+      : this.say("quantile", { percent: this.short(100 * Number(name.slice(1))) });
   }
 
   /** The leading number and its interval, with as many digits as the standard error deserves. */
   interval(found: Leading): Parts {
     const digits = decimals(found.stddev);
     return {
-      value: this.number(found.best_guess, digits), stddev: this.number(found.stddev, digits),
-      low: this.number(found.low, digits), high: this.number(found.high, digits),
+      value: this.number(found.best_guess, digits),
+      stddev: this.number(found.stddev, digits),
+      low: this.number(found.low, digits),
+      high: this.number(found.high, digits),
     };
   }
 }

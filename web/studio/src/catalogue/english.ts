@@ -115,7 +115,8 @@ export const english = {
   failed: "It was not made.",
   lookAt: "Look at the map",
   another: "Another release",
-  leaving: "It goes on if you leave this page, but not if the studio is ended. Then the ledger offers what can be recovered.",
+  leaving:
+    "It goes on if you leave this page, but not if the studio is ended. Then the ledger offers what can be recovered.",
 
   chooseMap: "Maps in {folder}",
   noMaps: "There is no map here yet.",
@@ -153,7 +154,8 @@ export const english = {
   recoverableWhy: "These runs were cut off. What they paid for can be made.",
   recover: "Recover charge {charge}",
   recoverFree: "Costs nothing: all answers are kept.",
-  recoverPerhaps: "Costs nothing, unless it was cut off while a question was being answered: then that question's share is paid again.",
+  recoverPerhaps:
+    "Costs nothing, unless it was cut off while a question was being answered: then that question's share is paid again.",
   recoverElsewhere: "For the command line: its files are elsewhere, or it is still running.",
   changes: "Changes of caps",
   by: "By",
@@ -324,7 +326,8 @@ export const english = {
   promised: "What each of them is promised",
 
   comparison: "Methods",
-  compareWhy: "Methods side by side on maps whose truth is known. Nothing is spent. On your own map the truth is shown, so it should be a public one.",
+  compareWhy:
+    "Methods side by side on maps whose truth is known. Nothing is spent. On your own map the truth is shown, so it should be a public one.",
   mapsKnown: "Maps",
   methods: "Methods",
   ownMap: "Your own map: drop a file here, or choose one",
@@ -364,7 +367,8 @@ export const english = {
   valueColumnHelp: "The column with the measured numbers.",
   leastValue: "Least possible value",
   mostValue: "Greatest possible value",
-  boundsHelp: "Public, and best known beforehand; values outside are clipped. One that is left blank is found with a tenth of the price.",
+  boundsHelp:
+    "Public, and best known beforehand; values outside are clipped. One that is left blank is found with a tenth of the price.",
   placesAPerson: "Places a person counts in",
   placesAPersonHelp: "At most; a place is a cell in a time slot.",
   variance: "The variance too",
@@ -378,7 +382,8 @@ export const english = {
   selectCells: "Find the cells with many people first, with a tenth of the price",
   districts: "Districts of files",
   districtFiles: "Files of districts",
-  districtFilesHelp: "In the folder, coarse to fine, with commas between. They say where the map is: leave the box blank.",
+  districtFilesHelp:
+    "In the folder, coarse to fine, with commas between. They say where the map is: leave the box blank.",
   planOfValues: "Computed from the price alone. No data is touched.",
   planNeedsPrice: "Say a price, and a plan is made here.",
   placesPlanned: "{places} places at {price}",
@@ -393,11 +398,13 @@ export const english = {
   doingReading: "reading rows",
   doingAnswering: "answering question {number}",
   doingWriting: "writing the file",
-  stopRunWhy: "Before the price is charged this costs nothing. After that it stays paid: what was answered is kept, and the ledger offers what it paid for.",
+  stopRunWhy:
+    "Before the price is charged this costs nothing. After that it stays paid: what was answered is kept, and the ledger offers what it paid for.",
   stopping: "It stops as soon as it can …",
   stopped: "It was stopped.",
   stoppedFree: "Nothing was paid.",
-  stoppedPaid: "Its price was charged before it stopped, and stays paid. What was answered is kept: under Ledger you can have the map made.",
+  stoppedPaid:
+    "Its price was charged before it stopped, and stays paid. What was answered is kept: under Ledger you can have the map made.",
   endedAfterLookShort: "It ended after its look.",
   goOn: "Go on for {rest}",
   goOnWhy: "The answers of the look are used again, and the other {rest} is charged for good, whatever comes of it.",

@@ -49,7 +49,8 @@ export const french: Catalogue = {
   south: "Sud",
   east: "Est",
   north: "Nord",
-  boxHelp: "Public, et de préférence connu d'avance. Laissé vide, une part du prix en trouve un, et il n'y a pas de plan.",
+  boxHelp:
+    "Public, et de préférence connu d'avance. Laissé vide, une part du prix en trouve un, et il n'y a pas de plan.",
   cells: "Cellules",
   squares: "Carrés, plus petits là où il y a du monde",
   hexagons: "Hexagones H3",
@@ -89,7 +90,8 @@ export const french: Catalogue = {
 
   save: "Où elle va",
   dataset: "Jeu de données qui paie",
-  datasetHelp: "Toutes les publications sur les mêmes gens sont payées par un jeu de données. Sinon, le nom du fichier.",
+  datasetHelp:
+    "Toutes les publications sur les mêmes gens sont payées par un jeu de données. Sinon, le nom du fichier.",
   output: "Fichier de la carte",
   look: "Voir ce que cela coûte",
   cost: "Ce que cela coûte",
@@ -113,7 +115,8 @@ export const french: Catalogue = {
   failed: "Elle n'a pas été faite.",
   lookAt: "Voir la carte",
   another: "Une autre publication",
-  leaving: "Cela continue si vous quittez cette page, mais pas si le studio s'arrête. Le registre propose alors ce qui peut être récupéré.",
+  leaving:
+    "Cela continue si vous quittez cette page, mais pas si le studio s'arrête. Le registre propose alors ce qui peut être récupéré.",
 
   chooseMap: "Cartes dans : {folder}",
   noMaps: "Il n'y a pas encore de carte ici.",
@@ -203,7 +206,8 @@ export const french: Catalogue = {
   campaignNameHelp: "Le sien, employé une fois : a-z, 0-9, point, tiret, souligné.",
   purpose: "But",
   purposeHelp: "Chacun le voit, et les appareils jugent les campagnes d'après lui.",
-  campaignDatasetHelp: "Les campagnes chez les mêmes gens sont payées par un jeu de données. Sinon le nom de la campagne.",
+  campaignDatasetHelp:
+    "Les campagnes chez les mêmes gens sont payées par un jeu de données. Sinon le nom de la campagne.",
   campaignBoxHelp: "Public. Laissé vide, une part du prix en trouve un.",
   thePeople: "Les gens",
   theTime: "Le temps, en secondes",
@@ -322,11 +326,13 @@ export const french: Catalogue = {
   promised: "Ce qui est promis à chacun",
 
   comparison: "Méthodes",
-  compareWhy: "Des méthodes côte à côte sur des cartes dont la vérité est connue. Rien n'est dépensé. D'une carte à vous la vérité est montrée : qu'elle soit publique.",
+  compareWhy:
+    "Des méthodes côte à côte sur des cartes dont la vérité est connue. Rien n'est dépensé. D'une carte à vous la vérité est montrée : qu'elle soit publique.",
   mapsKnown: "Cartes",
   methods: "Méthodes",
   ownMap: "Votre carte : déposez un fichier ici, ou choisissez-en un",
-  ownMapHelp: "Une table avec longitudes et latitudes, une trame (.tif) ou un tableau (.npy). Elle est gardée dans le dossier.",
+  ownMapHelp:
+    "Une table avec longitudes et latitudes, une trame (.tif) ou un tableau (.npy). Elle est gardée dans le dossier.",
   ownMapIs: "{file} : {people} personnes",
   epsilons: "Prix ε, séparés par des virgules",
   repetitions: "Répétitions",
@@ -362,7 +368,8 @@ export const french: Catalogue = {
   valueColumnHelp: "La colonne des nombres mesurés.",
   leastValue: "Plus petite valeur possible",
   mostValue: "Plus grande valeur possible",
-  boundsHelp: "Publiques, et connues d'avance au mieux ; les valeurs au-delà sont coupées. Celle qui reste vide est trouvée avec un dixième du prix.",
+  boundsHelp:
+    "Publiques, et connues d'avance au mieux ; les valeurs au-delà sont coupées. Celle qui reste vide est trouvée avec un dixième du prix.",
   placesAPerson: "Lieux où une personne compte",
   placesAPersonHelp: "Au plus ; un lieu est une cellule dans un créneau.",
   variance: "La variance aussi",
@@ -370,13 +377,15 @@ export const french: Catalogue = {
   meanOfUsual: "comme d'habitude",
   meanOfPeople: "des moyennes propres des personnes",
   meanOfRecords: "des mesures",
-  meanOfHelp: "La moyenne des moyennes propres compte chaque personne une fois ; celle des mesures compte chaque mesure.",
+  meanOfHelp:
+    "La moyenne des moyennes propres compte chaque personne une fois ; celle des mesures compte chaque mesure.",
   quantiles: "Des quantiles aussi",
   quantilesHelp: "Entre 0 et 1, séparés par des virgules : 0.1, 0.5, 0.9.",
   selectCells: "Trouver d'abord les cellules où sont beaucoup de gens, avec un dixième du prix",
   districts: "Districts de fichiers",
   districtFiles: "Fichiers des districts",
-  districtFilesHelp: "Dans le dossier, du plus grossier au plus fin, séparés par des virgules. Ils disent où est la carte : laissez le cadre vide.",
+  districtFilesHelp:
+    "Dans le dossier, du plus grossier au plus fin, séparés par des virgules. Ils disent où est la carte : laissez le cadre vide.",
   planOfValues: "Calculé du prix seul. Aucune donnée n'est touchée.",
   planNeedsPrice: "Dites un prix, et un plan se fait ici.",
   placesPlanned: "{places} lieux à {price}",
@@ -391,20 +400,24 @@ export const french: Catalogue = {
   doingReading: "lit les lignes",
   doingAnswering: "répond à la question {number}",
   doingWriting: "écrit le fichier",
-  stopRunWhy: "Avant que le prix soit débité, cela ne coûte rien. Ensuite il reste payé : ce qui a été répondu est gardé, et le registre propose ce qu'il a payé.",
+  stopRunWhy:
+    "Avant que le prix soit débité, cela ne coûte rien. Ensuite il reste payé : ce qui a été répondu est gardé, et le registre propose ce qu'il a payé.",
   stopping: "S'arrête dès que possible …",
   stopped: "Arrêtée.",
   stoppedFree: "Rien n'a été payé.",
-  stoppedPaid: "Le prix était débité avant l'arrêt, et reste payé. Ce qui a été répondu est gardé : sous Registre vous pouvez faire faire la carte.",
+  stoppedPaid:
+    "Le prix était débité avant l'arrêt, et reste payé. Ce qui a été répondu est gardé : sous Registre vous pouvez faire faire la carte.",
   endedAfterLookShort: "Terminé après le premier regard.",
   goOn: "Continuer pour {rest}",
-  goOnWhy: "Les réponses du premier regard servent encore, et le reste, {rest}, est débité pour de bon, quoi qu'il en sorte.",
+  goOnWhy:
+    "Les réponses du premier regard servent encore, et le reste, {rest}, est débité pour de bon, quoi qu'il en sorte.",
   stoppedComparison: "Rien n'est perdu : la même comparaison reprend où elle s'est arrêtée.",
   lostRun: "Si le studio a été arrêté, relancez-le. Sous Registre il propose ce qui est payé et n'est pas là.",
 
   priceAndReports: "{price}, {reports} rapports",
   whatChanged: "Ce qui a changé",
-  whatChangedWhy: "La différence de chaque cellule avec son intervalle ; les cellules dont le bruit explique le changement sont hachurées.",
+  whatChangedWhy:
+    "La différence de chaque cellule avec son intervalle ; les cellules dont le bruit explique le changement sont hachurées.",
   changedSince: "De {before} à {after}",
   changedCells: "{changed} cellules sur {cells} ont changé de plus que le bruit n'explique.",
   keysOffered: "{count} clés pour les appareils",
@@ -412,7 +425,8 @@ export const french: Catalogue = {
   answersStatus: "répond {status}",
   oddAnswer: "répond autre chose que des clés",
   numbersRefused: "des clés, mais il ne dit pas ses nombres ({status}) : le jeton est-il celui de son opérateur ?",
-  numbersHow: "Lancé avec --aggregator URL,FICHIER, le fichier du jeton de son opérateur, le studio montre aussi ses tâches.",
+  numbersHow:
+    "Lancé avec --aggregator URL,FICHIER, le fichier du jeton de son opérateur, le studio montre aussi ses tâches.",
   tasksOf: "Tâches de {url}",
   noTasks: "{url} n'a encore rien compté.",
   task: "Tâche",
@@ -464,15 +478,20 @@ export const french: Catalogue = {
   chooseATable: "Choisissez une table.",
   nameAFile: "Nommez un fichier pour ce qui est publié, comme carte.parquet.",
   textTooLong: "{name} a plus de {most} lettres.",
-  oddDistricts: "Les districts sont des fichiers du dossier du studio, du plus grossier au plus fin : FICHIER,FICHIER ou FICHIER:NOMS:PARENTS.",
-  oddFolder: "Le chemin du dossier du studio a une virgule ou un deux-points : renommez-le, ou prenez la ligne de commande.",
+  oddDistricts:
+    "Les districts sont des fichiers du dossier du studio, du plus grossier au plus fin : FICHIER,FICHIER ou FICHIER:NOMS:PARENTS.",
+  oddFolder:
+    "Le chemin du dossier du studio a une virgule ou un deux-points : renommez-le, ou prenez la ligne de commande.",
   planPeople: "Dites combien de gens il y a environ, en nombre entier : il doit être connu du public.",
   planBox: "Un plan a besoin d'un cadre : ouest, sud, est, nord en degrés.",
-  ledgerChanged: "Le registre ou la commande a changé depuis que vous avez regardé : rien n'a été dépensé ; regardez de nouveau ce que cela coûte.",
-  overCap: "Le jeu de données « {dataset} » a encore {left} de son plafond {cap}, et ceci coûte {price} : rien n'a été dépensé.",
+  ledgerChanged:
+    "Le registre ou la commande a changé depuis que vous avez regardé : rien n'a été dépensé ; regardez de nouveau ce que cela coûte.",
+  overCap:
+    "Le jeu de données « {dataset} » a encore {left} de son plafond {cap}, et ceci coûte {price} : rien n'a été dépensé.",
   busy: "{what} est en cours, du même jeu de données : attendez, puis regardez de nouveau.",
   tooManyRuns: "{most} publications sont en cours : attendez l'une d'elles.",
-  unknownRun: "Il n'y a pas de telle publication en cours : le studio a été relancé depuis ; le registre sait ce qui a été payé.",
+  unknownRun:
+    "Il n'y a pas de telle publication en cours : le studio a été relancé depuis ; le registre sait ce qui a été payé.",
   whichCharge: "Dites quel débit est à récupérer, par son numéro.",
   chargeElsewhere: "Le débit {charge} est pour la ligne de commande : « hazemap recover {charge} » dit pourquoi.",
   nothingToRecover: "Rien n'est à récupérer du débit {charge} : son fichier est là, ou rien n'en est gardé.",
@@ -488,7 +507,8 @@ export const french: Catalogue = {
   recipeUnread: "La recette « {name} » ne se lit pas : voyez si elle est dans le dossier.",
   oddPeople: "Le nombre de personnes est un nombre entier.",
   runStopped: "Cela a été arrêté.",
-  endedAfterLook: "Le premier regard a coûté {paid}, et ses réponses bruitées disent que le reste, {rest}, n'apporterait presque rien : il n'a pas été payé.",
+  endedAfterLook:
+    "Le premier regard a coûté {paid}, et ses réponses bruitées disent que le reste, {rest}, n'apporterait presque rien : il n'a pas été payé.",
   noSuchPolicy: "Il n'y a pas de politique « {name} » dans le dossier du studio.",
   nameAFolder: "Nommez un dossier pour les résultats, comme comparaison.",
   folderHasOthers: "Le dossier « {name} » a d'autres fichiers : nommez-en un nouveau pour les résultats.",

@@ -49,7 +49,8 @@ export const german: Catalogue = {
   south: "Süden",
   east: "Osten",
   north: "Norden",
-  boxHelp: "Öffentlich, und am besten vorher bekannt. Bleibt er leer, sucht ihn ein Teil des Preises, und es gibt keinen Plan.",
+  boxHelp:
+    "Öffentlich, und am besten vorher bekannt. Bleibt er leer, sucht ihn ein Teil des Preises, und es gibt keinen Plan.",
   cells: "Zellen",
   squares: "Quadrate, kleiner wo viele Menschen sind",
   hexagons: "H3-Sechsecke",
@@ -113,7 +114,8 @@ export const german: Catalogue = {
   failed: "Sie wurde nicht gemacht.",
   lookAt: "Die Karte ansehen",
   another: "Noch eine Veröffentlichung",
-  leaving: "Es geht weiter, wenn Sie diese Seite verlassen, aber nicht, wenn das Studio endet. Dann bietet das Kontobuch an, was sich retten lässt.",
+  leaving:
+    "Es geht weiter, wenn Sie diese Seite verlassen, aber nicht, wenn das Studio endet. Dann bietet das Kontobuch an, was sich retten lässt.",
 
   chooseMap: "Karten in: {folder}",
   noMaps: "Hier ist noch keine Karte.",
@@ -151,7 +153,8 @@ export const german: Catalogue = {
   recoverableWhy: "Diese Läufe wurden abgebrochen. Was sie bezahlt haben, lässt sich machen.",
   recover: "Zahlung {charge} retten",
   recoverFree: "Kostet nichts: alle Antworten sind aufbewahrt.",
-  recoverPerhaps: "Kostet nichts, außer wenn gerade eine Frage beantwortet wurde: dann wird deren Anteil noch einmal bezahlt.",
+  recoverPerhaps:
+    "Kostet nichts, außer wenn gerade eine Frage beantwortet wurde: dann wird deren Anteil noch einmal bezahlt.",
   recoverElsewhere: "Für die Kommandozeile: die Dateien liegen anderswo, oder der Lauf geht noch.",
   changes: "Änderungen von Obergrenzen",
   by: "Von wem",
@@ -278,7 +281,8 @@ export const german: Catalogue = {
   studyIsFree: "Vor der ersten Runde kostet sie nichts.",
   beginStudy: "{name} beginnen",
   budgetOfAll: "Budget aller Runden",
-  stopStudyWhy: "Endgültig: es wird nichts mehr gefragt, und was bezahlt ist, bleibt bezahlt. Antworten bleiben lesbar.",
+  stopStudyWhy:
+    "Endgültig: es wird nichts mehr gefragt, und was bezahlt ist, bleibt bezahlt. Antworten bleiben lesbar.",
   recipe: "Ein Rezept",
   recipeText: "Das Rezept, in TOML oder JSON",
   recipeTextHelp: "Was Geräte über ihre Ereignisse gefragt werden, in welche Fächer, zu welchem Preis.",
@@ -322,7 +326,8 @@ export const german: Catalogue = {
   promised: "Was jedem von ihnen zugesagt ist",
 
   comparison: "Verfahren",
-  compareWhy: "Verfahren nebeneinander auf Karten, deren Wahrheit bekannt ist. Nichts wird bezahlt. Auf einer eigenen Karte wird die Wahrheit gezeigt: sie sollte öffentlich sein.",
+  compareWhy:
+    "Verfahren nebeneinander auf Karten, deren Wahrheit bekannt ist. Nichts wird bezahlt. Auf einer eigenen Karte wird die Wahrheit gezeigt: sie sollte öffentlich sein.",
   mapsKnown: "Karten",
   methods: "Verfahren",
   ownMap: "Eigene Karte: Datei hierher ziehen oder wählen",
@@ -362,7 +367,8 @@ export const german: Catalogue = {
   valueColumnHelp: "Die Spalte mit den gemessenen Zahlen.",
   leastValue: "Kleinster möglicher Wert",
   mostValue: "Größter möglicher Wert",
-  boundsHelp: "Öffentlich, und am besten vorher bekannt; Werte außerhalb werden gekappt. Was leer bleibt, wird mit einem Zehntel des Preises gefunden.",
+  boundsHelp:
+    "Öffentlich, und am besten vorher bekannt; Werte außerhalb werden gekappt. Was leer bleibt, wird mit einem Zehntel des Preises gefunden.",
   placesAPerson: "Orte, an denen eine Person zählt",
   placesAPersonHelp: "Höchstens; ein Ort ist eine Zelle in einem Zeitfenster.",
   variance: "Auch die Varianz",
@@ -376,7 +382,8 @@ export const german: Catalogue = {
   selectCells: "Zuerst die Zellen mit vielen Menschen finden, mit einem Zehntel des Preises",
   districts: "Bezirke aus Dateien",
   districtFiles: "Dateien der Bezirke",
-  districtFilesHelp: "Im Ordner, von grob nach fein, mit Kommas. Sie sagen, wo die Karte ist: der Ausschnitt bleibt leer.",
+  districtFilesHelp:
+    "Im Ordner, von grob nach fein, mit Kommas. Sie sagen, wo die Karte ist: der Ausschnitt bleibt leer.",
   planOfValues: "Allein aus dem Preis berechnet. Keine Daten werden berührt.",
   planNeedsPrice: "Nennen Sie einen Preis, dann entsteht hier ein Plan.",
   placesPlanned: "{places} Orte zu {price}",
@@ -391,20 +398,25 @@ export const german: Catalogue = {
   doingReading: "liest Zeilen",
   doingAnswering: "beantwortet Frage {number}",
   doingWriting: "schreibt die Datei",
-  stopRunWhy: "Bevor der Preis gebucht ist, kostet das nichts. Danach bleibt er bezahlt: was beantwortet wurde, bleibt erhalten, und das Kontobuch bietet an, was bezahlt ist.",
+  stopRunWhy:
+    "Bevor der Preis gebucht ist, kostet das nichts. Danach bleibt er bezahlt: was beantwortet wurde, bleibt erhalten, und das Kontobuch bietet an, was bezahlt ist.",
   stopping: "Hält an, sobald es geht …",
   stopped: "Angehalten.",
   stoppedFree: "Nichts wurde bezahlt.",
-  stoppedPaid: "Der Preis wurde vorher gebucht und bleibt bezahlt. Was beantwortet wurde, bleibt erhalten: unter Kontobuch lässt sich die Karte machen.",
+  stoppedPaid:
+    "Der Preis wurde vorher gebucht und bleibt bezahlt. Was beantwortet wurde, bleibt erhalten: unter Kontobuch lässt sich die Karte machen.",
   endedAfterLookShort: "Nach dem Blick vorab war Schluss.",
   goOn: "Für {rest} fortsetzen",
-  goOnWhy: "Die Antworten des Blicks vorab gelten weiter, und die übrigen {rest} werden endgültig gebucht, was auch dabei herauskommt.",
+  goOnWhy:
+    "Die Antworten des Blicks vorab gelten weiter, und die übrigen {rest} werden endgültig gebucht, was auch dabei herauskommt.",
   stoppedComparison: "Nichts ist verloren: derselbe Vergleich fährt fort, wo er anhielt.",
-  lostRun: "Wurde das Studio beendet, starten Sie es wieder. Unter Kontobuch bietet es an, was bezahlt und nicht da ist.",
+  lostRun:
+    "Wurde das Studio beendet, starten Sie es wieder. Unter Kontobuch bietet es an, was bezahlt und nicht da ist.",
 
   priceAndReports: "{price}, {reports} Meldungen",
   whatChanged: "Was sich geändert hat",
-  whatChangedWhy: "Die Differenz jeder Zelle mit ihrem Intervall; Zellen, deren Änderung Rauschen erklärt, sind schraffiert.",
+  whatChangedWhy:
+    "Die Differenz jeder Zelle mit ihrem Intervall; Zellen, deren Änderung Rauschen erklärt, sind schraffiert.",
   changedSince: "Von {before} zu {after}",
   changedCells: "{changed} von {cells} Zellen haben sich um mehr geändert, als Rauschen erklärt.",
   keysOffered: "{count} Schlüssel für Geräte",
@@ -412,7 +424,8 @@ export const german: Catalogue = {
   answersStatus: "antwortet {status}",
   oddAnswer: "antwortet etwas anderes als Schlüssel",
   numbersRefused: "Schlüssel, aber keine Zahlen ({status}): ist das Token das seines Betreibers?",
-  numbersHow: "Mit --aggregator URL,DATEI gestartet, der Datei des Tokens seines Betreibers, zeigt das Studio auch seine Aufgaben.",
+  numbersHow:
+    "Mit --aggregator URL,DATEI gestartet, der Datei des Tokens seines Betreibers, zeigt das Studio auch seine Aufgaben.",
   tasksOf: "Aufgaben von {url}",
   noTasks: "{url} hat noch nichts gezählt.",
   task: "Aufgabe",
@@ -459,23 +472,29 @@ export const german: Catalogue = {
   noSuchFolder: "Im Ordner des Studios gibt es keinen Ordner „{name}“.",
   linkOutside: "„{name}“ enthält einen Verweis auf eine Datei außerhalb des Ordners des Studios.",
   oddName: "Der Name einer Datei hat höchstens {most} druckbare Zeichen.",
-  patternName: "Ein Name mit *, ? oder [ könnte als Muster gelten: benennen Sie die Datei um, oder wählen Sie ihren Ordner.",
+  patternName:
+    "Ein Name mit *, ? oder [ könnte als Muster gelten: benennen Sie die Datei um, oder wählen Sie ihren Ordner.",
   fileIsThere: "{name} ist schon da: wählen Sie einen anderen Namen.",
   chooseATable: "Wählen Sie eine Tabelle.",
   nameAFile: "Nennen Sie eine Datei für die Veröffentlichung, etwa karte.parquet.",
   textTooLong: "{name} hat mehr als {most} Buchstaben.",
   oddDistricts: "Bezirke sind Dateien im Ordner des Studios, von grob nach fein: DATEI,DATEI oder DATEI:NAMEN:ELTERN.",
-  oddFolder: "Der Pfad zum Ordner des Studios hat ein Komma oder einen Doppelpunkt: benennen Sie ihn um, oder nehmen Sie die Kommandozeile.",
+  oddFolder:
+    "Der Pfad zum Ordner des Studios hat ein Komma oder einen Doppelpunkt: benennen Sie ihn um, oder nehmen Sie die Kommandozeile.",
   planPeople: "Sagen Sie, wie viele Menschen es ungefähr sind, als ganze Zahl: sie muss öffentlich bekannt sein.",
   planBox: "Ein Plan braucht einen Ausschnitt: Westen, Süden, Osten, Norden in Grad.",
-  ledgerChanged: "Das Kontobuch oder der Auftrag hat sich geändert, seit Sie nachsahen: nichts wurde ausgegeben; sehen Sie noch einmal nach, was es kostet.",
-  overCap: "Der Datensatz „{dataset}“ hat noch {left} von höchstens {cap}, und das hier kostet {price}: nichts wurde ausgegeben.",
+  ledgerChanged:
+    "Das Kontobuch oder der Auftrag hat sich geändert, seit Sie nachsahen: nichts wurde ausgegeben; sehen Sie noch einmal nach, was es kostet.",
+  overCap:
+    "Der Datensatz „{dataset}“ hat noch {left} von höchstens {cap}, und das hier kostet {price}: nichts wurde ausgegeben.",
   busy: "{what} ist in Arbeit, vom selben Datensatz: warten Sie, und sehen Sie dann noch einmal nach.",
   tooManyRuns: "{most} Veröffentlichungen sind in Arbeit: warten Sie auf eine davon.",
-  unknownRun: "Diesen Lauf gibt es nicht: das Studio wurde inzwischen neu gestartet; das Kontobuch weiß, was bezahlt wurde.",
+  unknownRun:
+    "Diesen Lauf gibt es nicht: das Studio wurde inzwischen neu gestartet; das Kontobuch weiß, was bezahlt wurde.",
   whichCharge: "Sagen Sie, welche Buchung wiederhergestellt werden soll, mit ihrer Nummer.",
   chargeElsewhere: "Buchung {charge} ist etwas für die Kommandozeile: „hazemap recover {charge}“ sagt, warum.",
-  nothingToRecover: "Von Buchung {charge} ist nichts wiederherzustellen: ihre Datei ist da, oder nichts davon ist erhalten.",
+  nothingToRecover:
+    "Von Buchung {charge} ist nichts wiederherzustellen: ihre Datei ist da, oder nichts davon ist erhalten.",
   answersAreNoMap: "{name} enthält Antworten einer Studie, die keine Karte sind: „hazemap ask“ zählt sie auf.",
   statisticsAreNoMap: "{name} enthält Statistik eines Werts: verglichen werden zwei Karten.",
   tooLargeToSave: "{name} ist größer als {most} MB: exportieren Sie es mit dem Befehl.",
@@ -488,7 +507,8 @@ export const german: Catalogue = {
   recipeUnread: "Das Rezept „{name}“ lässt sich nicht lesen: sehen Sie nach, ob es im Ordner ist.",
   oddPeople: "Die Zahl der Menschen ist eine ganze Zahl.",
   runStopped: "Es wurde angehalten.",
-  endedAfterLook: "Der Blick vorab hat {paid} gekostet, und seine verrauschten Antworten sagen, dass die übrigen {rest} fast nichts einbrächten: diese wurden nicht bezahlt.",
+  endedAfterLook:
+    "Der Blick vorab hat {paid} gekostet, und seine verrauschten Antworten sagen, dass die übrigen {rest} fast nichts einbrächten: diese wurden nicht bezahlt.",
   noSuchPolicy: "Im Ordner des Studios gibt es keine Richtlinie „{name}“.",
   nameAFolder: "Nennen Sie einen Ordner für die Ergebnisse, etwa vergleich.",
   folderHasOthers: "Im Ordner „{name}“ sind andere Dateien: nennen Sie einen neuen für die Ergebnisse.",

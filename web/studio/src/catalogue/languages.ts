@@ -1,4 +1,4 @@
-import { english, type Catalogue } from "./english.js";
+import { type Catalogue, english } from "./english.js";
 import { french } from "./french.js";
 import { german } from "./german.js";
 import { spanish } from "./spanish.js";

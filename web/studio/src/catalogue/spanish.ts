@@ -89,7 +89,8 @@ export const spanish: Catalogue = {
 
   save: "Adónde va",
   dataset: "Conjunto de datos que paga",
-  datasetHelp: "Todas las publicaciones sobre las mismas personas las paga un conjunto de datos. Si no, el nombre del archivo.",
+  datasetHelp:
+    "Todas las publicaciones sobre las mismas personas las paga un conjunto de datos. Si no, el nombre del archivo.",
   output: "Archivo para el mapa",
   look: "Ver lo que cuesta",
   cost: "Lo que cuesta",
@@ -113,7 +114,8 @@ export const spanish: Catalogue = {
   failed: "No se hizo.",
   lookAt: "Ver el mapa",
   another: "Otra publicación",
-  leaving: "Continúa si deja esta página, pero no si el estudio termina. Entonces el libro ofrece lo que se puede recuperar.",
+  leaving:
+    "Continúa si deja esta página, pero no si el estudio termina. Entonces el libro ofrece lo que se puede recuperar.",
 
   chooseMap: "Mapas en: {folder}",
   noMaps: "Aquí todavía no hay ningún mapa.",
@@ -151,7 +153,8 @@ export const spanish: Catalogue = {
   recoverableWhy: "Estas ejecuciones se cortaron. Lo que pagaron se puede hacer.",
   recover: "Recuperar el pago {charge}",
   recoverFree: "No cuesta nada: todas las respuestas están guardadas.",
-  recoverPerhaps: "No cuesta nada, salvo si se cortó mientras se respondía una pregunta: entonces su parte se paga otra vez.",
+  recoverPerhaps:
+    "No cuesta nada, salvo si se cortó mientras se respondía una pregunta: entonces su parte se paga otra vez.",
   recoverElsewhere: "Para la línea de órdenes: sus archivos están en otra parte, o todavía corre.",
   changes: "Cambios de topes",
   by: "Por",
@@ -203,7 +206,8 @@ export const spanish: Catalogue = {
   campaignNameHelp: "El suyo, usado una vez: a-z, 0-9, punto, guion, subrayado.",
   purpose: "Propósito",
   purposeHelp: "Cada persona lo ve, y los dispositivos juzgan las campañas por él.",
-  campaignDatasetHelp: "Las campañas entre las mismas personas las paga un conjunto de datos. Si no, el nombre de la campaña.",
+  campaignDatasetHelp:
+    "Las campañas entre las mismas personas las paga un conjunto de datos. Si no, el nombre de la campaña.",
   campaignBoxHelp: "Público. En blanco, una parte del precio lo encuentra.",
   thePeople: "Las personas",
   theTime: "El tiempo, en segundos",
@@ -322,7 +326,8 @@ export const spanish: Catalogue = {
   promised: "Lo que se promete a cada una",
 
   comparison: "Métodos",
-  compareWhy: "Métodos lado a lado en mapas cuya verdad se conoce. No se gasta nada. De un mapa propio se muestra la verdad: que sea público.",
+  compareWhy:
+    "Métodos lado a lado en mapas cuya verdad se conoce. No se gasta nada. De un mapa propio se muestra la verdad: que sea público.",
   mapsKnown: "Mapas",
   methods: "Métodos",
   ownMap: "Su mapa: suelte un archivo aquí, o elija uno",
@@ -362,7 +367,8 @@ export const spanish: Catalogue = {
   valueColumnHelp: "La columna con los números medidos.",
   leastValue: "Menor valor posible",
   mostValue: "Mayor valor posible",
-  boundsHelp: "Públicos, y mejor conocidos de antemano; los valores de fuera se recortan. El que quede en blanco se halla con una décima parte del precio.",
+  boundsHelp:
+    "Públicos, y mejor conocidos de antemano; los valores de fuera se recortan. El que quede en blanco se halla con una décima parte del precio.",
   placesAPerson: "Lugares en que cuenta una persona",
   placesAPersonHelp: "Como mucho; un lugar es una celda en un intervalo de tiempo.",
   variance: "También la varianza",
@@ -370,13 +376,15 @@ export const spanish: Catalogue = {
   meanOfUsual: "como de costumbre",
   meanOfPeople: "de las medias propias de las personas",
   meanOfRecords: "de las mediciones",
-  meanOfHelp: "La media de las medias propias cuenta a cada persona una vez; la de las mediciones cuenta cada medición.",
+  meanOfHelp:
+    "La media de las medias propias cuenta a cada persona una vez; la de las mediciones cuenta cada medición.",
   quantiles: "También cuantiles",
   quantilesHelp: "Entre 0 y 1, separados por comas: 0.1, 0.5, 0.9.",
   selectCells: "Hallar primero las celdas con mucha gente, con una décima parte del precio",
   districts: "Distritos de archivos",
   districtFiles: "Archivos de los distritos",
-  districtFilesHelp: "En la carpeta, de gruesos a finos, separados por comas. Dicen dónde está el mapa: deje el recuadro en blanco.",
+  districtFilesHelp:
+    "En la carpeta, de gruesos a finos, separados por comas. Dicen dónde está el mapa: deje el recuadro en blanco.",
   planOfValues: "Calculado solo con el precio. No se toca ningún dato.",
   planNeedsPrice: "Diga un precio, y aquí se hará un plan.",
   placesPlanned: "{places} lugares a {price}",
@@ -391,20 +399,24 @@ export const spanish: Catalogue = {
   doingReading: "lee filas",
   doingAnswering: "responde la pregunta {number}",
   doingWriting: "escribe el archivo",
-  stopRunWhy: "Antes de que se cargue el precio, esto no cuesta nada. Después queda pagado: lo respondido se guarda, y el libro ofrece lo que se pagó.",
+  stopRunWhy:
+    "Antes de que se cargue el precio, esto no cuesta nada. Después queda pagado: lo respondido se guarda, y el libro ofrece lo que se pagó.",
   stopping: "Se detiene en cuanto puede …",
   stopped: "Se detuvo.",
   stoppedFree: "No se pagó nada.",
-  stoppedPaid: "Su precio se cargó antes de detenerse, y queda pagado. Lo respondido se guarda: en el libro puede pedir que se haga el mapa.",
+  stoppedPaid:
+    "Su precio se cargó antes de detenerse, y queda pagado. Lo respondido se guarda: en el libro puede pedir que se haga el mapa.",
   endedAfterLookShort: "Terminó tras la primera mirada.",
   goOn: "Continuar por {rest}",
-  goOnWhy: "Las respuestas de la primera mirada sirven otra vez, y el resto, {rest}, se carga para siempre, salga lo que salga.",
+  goOnWhy:
+    "Las respuestas de la primera mirada sirven otra vez, y el resto, {rest}, se carga para siempre, salga lo que salga.",
   stoppedComparison: "Nada se pierde: la misma comparación sigue donde se detuvo.",
   lostRun: "Si el estudio terminó, inícielo otra vez. En el libro ofrece lo que se pagó y no está.",
 
   priceAndReports: "{price}, {reports} informes",
   whatChanged: "Qué cambió",
-  whatChangedWhy: "La diferencia de cada celda con su intervalo; las celdas cuyo cambio explica el ruido están rayadas.",
+  whatChangedWhy:
+    "La diferencia de cada celda con su intervalo; las celdas cuyo cambio explica el ruido están rayadas.",
   changedSince: "De {before} a {after}",
   changedCells: "{changed} de {cells} celdas cambiaron más de lo que explica el ruido.",
   keysOffered: "{count} claves para dispositivos",
@@ -412,7 +424,8 @@ export const spanish: Catalogue = {
   answersStatus: "responde {status}",
   oddAnswer: "responde otra cosa que claves",
   numbersRefused: "claves, pero no dice sus números ({status}): ¿es el token de su operador?",
-  numbersHow: "Iniciado con --aggregator URL,ARCHIVO, el archivo del token de su operador, el estudio muestra también sus tareas.",
+  numbersHow:
+    "Iniciado con --aggregator URL,ARCHIVO, el archivo del token de su operador, el estudio muestra también sus tareas.",
   tasksOf: "Tareas de {url}",
   noTasks: "{url} aún no ha contado nada.",
   task: "Tarea",
@@ -464,12 +477,15 @@ export const spanish: Catalogue = {
   chooseATable: "Elija una tabla.",
   nameAFile: "Nombre un archivo para lo que se publica, como mapa.parquet.",
   textTooLong: "{name} tiene más de {most} letras.",
-  oddDistricts: "Los distritos son archivos de la carpeta del estudio, de gruesos a finos: ARCHIVO,ARCHIVO o ARCHIVO:NOMBRES:PADRES.",
-  oddFolder: "La ruta de la carpeta del estudio tiene una coma o dos puntos: cámbiele el nombre, o use la línea de comandos.",
+  oddDistricts:
+    "Los distritos son archivos de la carpeta del estudio, de gruesos a finos: ARCHIVO,ARCHIVO o ARCHIVO:NOMBRES:PADRES.",
+  oddFolder:
+    "La ruta de la carpeta del estudio tiene una coma o dos puntos: cámbiele el nombre, o use la línea de comandos.",
   planPeople: "Diga cuánta gente hay más o menos, en número entero: tiene que ser de conocimiento público.",
   planBox: "Un plan necesita un recuadro: oeste, sur, este, norte en grados.",
   ledgerChanged: "El libro o el pedido ha cambiado desde que miró: no se gastó nada; mire otra vez lo que cuesta.",
-  overCap: "Al conjunto de datos «{dataset}» le queda {left} de su tope {cap}, y esto cuesta {price}: no se gastó nada.",
+  overCap:
+    "Al conjunto de datos «{dataset}» le queda {left} de su tope {cap}, y esto cuesta {price}: no se gastó nada.",
   busy: "{what} está en curso, del mismo conjunto de datos: espere, y mire otra vez.",
   tooManyRuns: "Hay {most} publicaciones en curso: espere a una de ellas.",
   unknownRun: "No existe tal publicación en curso: el estudio se inició de nuevo; el libro sabe lo que se pagó.",
@@ -488,7 +504,8 @@ export const spanish: Catalogue = {
   recipeUnread: "La receta «{name}» no puede leerse: vea si está en la carpeta.",
   oddPeople: "El número de personas es un número entero.",
   runStopped: "Se detuvo.",
-  endedAfterLook: "La primera mirada costó {paid}, y sus respuestas con ruido dicen que el resto, {rest}, no aportaría casi nada: no se pagó.",
+  endedAfterLook:
+    "La primera mirada costó {paid}, y sus respuestas con ruido dicen que el resto, {rest}, no aportaría casi nada: no se pagó.",
   noSuchPolicy: "No hay política «{name}» en la carpeta del estudio.",
   nameAFolder: "Nombre una carpeta para los resultados, como comparacion.",
   folderHasOthers: "La carpeta «{name}» tiene otros archivos: nombre una nueva para los resultados.",

@@ -3,28 +3,48 @@ import { field, h, select } from "../elements.js";
 import type { Order } from "../server.js";
 
 const SIDES = ["west", "south", "east", "north"] as const;
-const SQUARES = "quadtree", HEXAGONS = "h3", DISTRICTS = "districts";
+const SQUARES = "quadtree",
+  HEXAGONS = "h3",
+  DISTRICTS = "districts";
 
 /** Where a map is, in which cells, and what one person can bring to it. `ofTable` is what only tables have. */
 export class GroundFields {
   readonly element: HTMLElement;
   readonly bounding: HTMLSelectElement;
   private readonly method = h("input", { name: "method", placeholder: "auto", autocomplete: "off" });
-  private readonly box = SIDES.map((name) => h("input", {
-    type: "number", name, step: "any", inputmode: "decimal", autocomplete: "off",
-  }));
+  private readonly box = SIDES.map((name) =>
+    h("input", {
+      type: "number",
+      name,
+      step: "any",
+      inputmode: "decimal",
+      autocomplete: "off",
+    }),
+  );
   private readonly cells: HTMLSelectElement;
   private readonly coarsest = select("coarsest", levels(0, 15), "7");
   private readonly finest = select("finest", [["", say("asSensible")], ...levels(1, 20)]);
-  private readonly districts = h("input", { name: "districts", autocomplete: "off", placeholder: "a.geojson,b.geojson" });
+  private readonly districts = h("input", {
+    name: "districts",
+    autocomplete: "off",
+    placeholder: "a.geojson,b.geojson",
+  });
   private readonly ofCounts: HTMLElement;
   private values = false;
 
   constructor(ofTable: boolean, boxHelp: string, changed: () => void) {
-    this.cells = select("cells", [[SQUARES, say("squares")], [HEXAGONS, say("hexagons")],
-      ...(ofTable ? [[DISTRICTS, say("districts")] as const] : [])], SQUARES);
+    this.cells = select(
+      "cells",
+      [
+        [SQUARES, say("squares")],
+        [HEXAGONS, say("hexagons")],
+        ...(ofTable ? [[DISTRICTS, say("districts")] as const] : []),
+      ],
+      SQUARES,
+    );
     this.bounding = select("bounding", [
-      ["", say("oneRow")], ["one vote", say("oneVote")],
+      ["", say("oneRow")],
+      ["one vote", say("oneVote")],
       ...[5, 10, 50].map((count) => [`rows:${count}`, say("rowsOf", { count })] as const),
       ...[5, 10].map((count) => [`cells:${count}`, say("cellsOf", { count })] as const),
       ...(ofTable ? [["rows are people", say("rowsArePeople")] as const] : []),
@@ -36,14 +56,30 @@ export class GroundFields {
       this.fit();
       changed();
     });
-    this.ofCounts = h("div", {}, h("div", { class: "fields" }, field(say("bounding"), this.bounding)),
-      h("details", {}, h("summary", {}, say("more")), field(say("method"), this.method, say("methodHelp"))));
+    this.ofCounts = h(
+      "div",
+      {},
+      h("div", { class: "fields" }, field(say("bounding"), this.bounding)),
+      h("details", {}, h("summary", {}, say("more")), field(say("method"), this.method, say("methodHelp"))),
+    );
     this.element = h(
-      "div", {},
-      h("fieldset", {}, h("legend", {}, say("box")), h("div", { class: "fields" },
-        ...SIDES.map((name, at) => field(say(name), this.box[at]!))), h("small", {}, boxHelp)),
-      h("div", { class: "fields" }, field(say("cells"), this.cells), field(say("coarsest"), this.coarsest),
-        field(say("finest"), this.finest), field(say("districtFiles"), this.districts, say("districtFilesHelp"))),
+      "div",
+      {},
+      h(
+        "fieldset",
+        {},
+        h("legend", {}, say("box")),
+        h("div", { class: "fields" }, ...SIDES.map((name, at) => field(say(name), this.box[at]!))),
+        h("small", {}, boxHelp),
+      ),
+      h(
+        "div",
+        { class: "fields" },
+        field(say("cells"), this.cells),
+        field(say("coarsest"), this.coarsest),
+        field(say("finest"), this.finest),
+        field(say("districtFiles"), this.districts, say("districtFilesHelp")),
+      ),
       this.ofCounts,
     );
     this.fit();
@@ -73,7 +109,8 @@ export class GroundFields {
   }
 
   private fit(): void {
-    const hexagons = this.cells.value === HEXAGONS, districts = this.cells.value === DISTRICTS;
+    const hexagons = this.cells.value === HEXAGONS,
+      districts = this.cells.value === DISTRICTS;
     show(this.coarsest, hexagons && !this.values);
     show(this.finest, !districts);
     show(this.districts, districts);

@@ -1,9 +1,14 @@
-import { number, say, type Sentence } from "../catalogue/languages.js";
+import { number, type Sentence, say } from "../catalogue/languages.js";
 import { h, replace, tableOf } from "../elements.js";
-import type { ChartPoint, Chart } from "../server.js";
+import type { Chart, ChartPoint } from "../server.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const WIDE = 640, HIGH = 380, LEFT = 64, RIGHT = 170, TOP = 14, BOTTOM = 44;
+const WIDE = 640,
+  HIGH = 380,
+  LEFT = 64,
+  RIGHT = 170,
+  TOP = 14,
+  BOTTOM = 44;
 const INKS = ["#8d1d4e", "#1b6ca8", "#2f7d32", "#b35900", "#5e35b1", "#00798c", "#7a5c00", "#5d5966"];
 const SCORES: Record<string, Sentence> = { mre: "scoreMre", l1: "scoreL1", seconds: "scoreSeconds" };
 const DASHES = ["none", "6 3", "2 3", "9 3 2 3"];
@@ -11,32 +16,64 @@ const DASHES = ["none", "6 3", "2 3", "9 3 2 3"];
 /** Curves of one score over ε: each point says its numbers in words, by mouse, by arrow keys, and in a table. */
 export function hoverChart(chart: Chart, map: string): HTMLElement {
   const score = say(SCORES[chart.score] ?? "scoreMre");
-  const points = chart.methods.flatMap((method, line) => method.points.map((point) => ({ method: method.name, line, point })));
-  const x = scale(points.map(({ point }) => point.epsilon), LEFT, WIDE - RIGHT);
-  const y = scale(points.flatMap(({ point }) => [point.low, point.mean, point.high]), HIGH - BOTTOM, TOP);
+  const points = chart.methods.flatMap((method, line) =>
+    method.points.map((point) => ({ method: method.name, line, point })),
+  );
+  const x = scale(
+    points.map(({ point }) => point.epsilon),
+    LEFT,
+    WIDE - RIGHT,
+  );
+  const y = scale(
+    points.flatMap(({ point }) => [point.low, point.mean, point.high]),
+    HIGH - BOTTOM,
+    TOP,
+  );
   const said = h("p", { role: "status", class: "said" }, say("hoverHelp"));
   const svg = make("svg", {
-    viewBox: `0 0 ${WIDE} ${HIGH}`, role: "group", "aria-label": `${map}: ${score}`, class: "chart",
+    viewBox: `0 0 ${WIDE} ${HIGH}`,
+    role: "group",
+    "aria-label": `${map}: ${score}`,
+    class: "chart",
   });
   svg.append(...axes(score, x, y));
   chart.methods.forEach((method, line) => {
-    const path = method.points.map((point, at) => `${at === 0 ? "M" : "L"}${x.at(point.epsilon)},${y.at(point.mean)}`).join("");
+    const path = method.points
+      .map((point, at) => `${at === 0 ? "M" : "L"}${x.at(point.epsilon)},${y.at(point.mean)}`)
+      .join("");
     svg.append(make("path", { d: path, class: "curve", stroke: ink(line), "stroke-dasharray": dash(line) }));
     for (const point of method.points) {
-      svg.append(make("line", {
-        x1: x.at(point.epsilon), x2: x.at(point.epsilon), y1: y.at(point.low), y2: y.at(point.high), stroke: ink(line),
-      }));
+      svg.append(
+        make("line", {
+          x1: x.at(point.epsilon),
+          x2: x.at(point.epsilon),
+          y1: y.at(point.low),
+          y2: y.at(point.high),
+          stroke: ink(line),
+        }),
+      );
     }
   });
   svg.append(...labels(chart, y));
-  const words = (method: string, point: ChartPoint): string => say("pointSaid", {
-    method, epsilon: number(point.epsilon, 3), mean: point.mean_said, low: point.low_said, high: point.high_said,
-    count: point.number, words: score,
-  });
+  const words = (method: string, point: ChartPoint): string =>
+    say("pointSaid", {
+      method,
+      epsilon: number(point.epsilon, 3),
+      mean: point.mean_said,
+      low: point.low_said,
+      high: point.high_said,
+      count: point.number,
+      words: score,
+    });
   const dots = points.map(({ method, line, point }, at) => {
     const text = words(method, point);
     const dot = make("circle", {
-      cx: x.at(point.epsilon), cy: y.at(point.mean), r: 5, fill: ink(line), tabindex: at === 0 ? 0 : -1, role: "img",
+      cx: x.at(point.epsilon),
+      cy: y.at(point.mean),
+      r: 5,
+      fill: ink(line),
+      tabindex: at === 0 ? 0 : -1,
+      role: "img",
       "aria-label": text,
     });
     const title = make("title", {});
@@ -58,22 +95,45 @@ export function hoverChart(chart: Chart, map: string): HTMLElement {
   });
   svg.append(...dots);
   const rows = points.map(({ method, point }) => [
-    method, number(point.epsilon, 3), point.mean_said, `${point.low_said} – ${point.high_said}`, point.number,
+    method,
+    number(point.epsilon, 3),
+    point.mean_said,
+    `${point.low_said} – ${point.high_said}`,
+    point.number,
   ]);
-  return h("figure", { class: "card" }, h("figcaption", {}, `${map}: ${score}`), svg, said,
-    h("details", {}, h("summary", {}, say("asTable")), tableOf(`${map}: ${score}`, [
-      say("method"), say("epsilon"), say("mean"), say("interval"), say("repetitions"),
-    ], rows, true)));
+  return h(
+    "figure",
+    { class: "card" },
+    h("figcaption", {}, `${map}: ${score}`),
+    svg,
+    said,
+    h(
+      "details",
+      {},
+      h("summary", {}, say("asTable")),
+      tableOf(
+        `${map}: ${score}`,
+        [say("method"), say("epsilon"), say("mean"), say("interval"), say("repetitions")],
+        rows,
+        true,
+      ),
+    ),
+  );
 }
 
-interface Scale { at(value: number): number; ticks: number[] }
+interface Scale {
+  at(value: number): number;
+  ticks: number[];
+}
 
 /** Logarithmic, from the least to the most that is positive. */
 function scale(values: readonly number[], from: number, to: number): Scale {
   const known = values.filter((value) => value > 0 && Number.isFinite(value));
-  const low = Math.log10(Math.min(...known, 1e6)), high = Math.log10(Math.max(...known, 1e-6));
+  const low = Math.log10(Math.min(...known, 1e6)),
+    high = Math.log10(Math.max(...known, 1e-6));
   const pad = Math.max(0.05, 0.06 * (high - low));
-  const begin = low - pad, end = Math.max(high + pad, begin + 0.1);
+  const begin = low - pad,
+    end = Math.max(high + pad, begin + 0.1);
   const at = (value: number): number =>
     from + ((Math.log10(Math.max(value, 10 ** begin)) - begin) * (to - from)) / (end - begin);
   const ticks: number[] = [];
@@ -90,7 +150,8 @@ function axes(score: string, x: Scale, y: Scale): SVGElement[] {
   const found: SVGElement[] = [
     make("line", { x1: LEFT, x2: WIDE - RIGHT, y1: HIGH - BOTTOM, y2: HIGH - BOTTOM, class: "axis" }),
     make("line", { x1: LEFT, x2: LEFT, y1: TOP, y2: HIGH - BOTTOM, class: "axis" }),
-    text("ε", (LEFT + WIDE - RIGHT) / 2, HIGH - 8, "middle"), text(score, LEFT - 56, TOP + 2, "start"),
+    text("ε", (LEFT + WIDE - RIGHT) / 2, HIGH - 8, "middle"),
+    text(score, LEFT - 56, TOP + 2, "start"),
   ];
   for (const tick of x.ticks) found.push(text(number(tick, 4), x.at(tick), HIGH - BOTTOM + 16, "middle"));
   for (const tick of y.ticks) {
@@ -102,7 +163,8 @@ function axes(score: string, x: Scale, y: Scale): SVGElement[] {
 
 /** The name of each curve at its right end, moved apart where they would lie on each other. */
 function labels(chart: Chart, y: Scale): SVGElement[] {
-  const ends = chart.methods.map((method, line) => ({ name: method.name, line, at: y.at(method.points.at(-1)!.mean) }))
+  const ends = chart.methods
+    .map((method, line) => ({ name: method.name, line, at: y.at(method.points.at(-1)!.mean) }))
     .sort((one, other) => one.at - other.at);
   let last = TOP - 8;
   return ends.map(({ name, line, at }) => {

@@ -1,7 +1,8 @@
 import type { Counted } from "../server.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const WIDE = 200, HIGH = 16;
+const WIDE = 200,
+  HIGH = 16;
 
 /** A count and its interval for each line, all in one scale: a bar with a whisker. The numbers beside it say the same. */
 export function intervalBars(lines: readonly Counted[]): SVGElement[] {

@@ -4,7 +4,8 @@ import type { Order, Preview } from "../server.js";
 import { GroundFields } from "./ground_fields.js";
 import { ValueFields } from "./value_fields.js";
 
-const FROM = 0.01, TO = 10;
+const FROM = 0.01,
+  TO = 10;
 
 /** The fields of a release, and the order that they make. */
 export class OrderForm {
@@ -14,11 +15,20 @@ export class OrderForm {
   private readonly columns = h("div", { class: "fields" });
   private readonly roles = new Map<string, HTMLSelectElement>();
   private readonly ground = new GroundFields(true, say("boxHelp"), () => this.changed());
-  private readonly told = select("kind", [["", say("tellPeople")], ["statistics", say("tellValues")]]);
+  private readonly told = select("kind", [
+    ["", say("tellPeople")],
+    ["statistics", say("tellValues")],
+  ]);
   private readonly values = new ValueFields(() => this.changed());
   private readonly slider = h("input", { type: "range", name: "slider", min: 0, max: 100, step: 1 });
   private readonly epsilon = h("input", {
-    type: "number", name: "epsilon", min: FROM / 10, step: "any", value: "1", required: true, inputmode: "decimal",
+    type: "number",
+    name: "epsilon",
+    min: FROM / 10,
+    step: "any",
+    value: "1",
+    required: true,
+    inputmode: "decimal",
   });
   private readonly delta = h("input", { name: "delta", autocomplete: "off", placeholder: "0" });
   private readonly rho = h("input", { name: "rho", autocomplete: "off" });
@@ -29,7 +39,10 @@ export class OrderForm {
   private readonly dataset = h("input", { name: "dataset", autocomplete: "off" });
   private readonly output = h("input", { name: "output", autocomplete: "off", required: true });
 
-  constructor(choice: HTMLElement, private readonly changed: () => void) {
+  constructor(
+    choice: HTMLElement,
+    private readonly changed: () => void,
+  ) {
     this.slider.value = String(place(1));
     this.slider.addEventListener("input", () => {
       this.epsilon.value = String(price(Number(this.slider.value)));
@@ -45,7 +58,8 @@ export class OrderForm {
     for (const each of [this.people, this.delta, this.rho, this.marks, this.slots, this.zone]) {
       each.addEventListener("input", () => this.changed());
     }
-    const ofMarks = field(say("marks"), this.marks, say("campaignMarksHelp")), ofPeople = field(say("people"), this.people);
+    const ofMarks = field(say("marks"), this.marks, say("campaignMarksHelp")),
+      ofPeople = field(say("people"), this.people);
     this.told.addEventListener("input", () => {
       for (const each of [ofMarks, ofPeople]) each.hidden = this.ofValues;
       this.values.element.hidden = !this.ofValues;
@@ -54,24 +68,60 @@ export class OrderForm {
     });
     this.values.element.hidden = true;
     this.element = h(
-      "div", {},
+      "div",
+      {},
       card(1, say("table"), h("p", {}, say("chooseTable")), choice),
       card(2, say("columns"), this.columns),
-      card(3, say("map"), h("div", { class: "fields" }, field(say("whatIsTold"), this.told)), this.values.element,
-        this.ground.element, h("details", {}, h("summary", {}, say("moreOfMap")),
-        h("div", { class: "fields" }, ofMarks,
-          field(say("slots"), this.slots, say("slotsHelp")), field(say("timeZone"), this.zone)))),
       card(
-        4, say("price"),
-        h("div", { class: "fields price" }, field(say("epsilon"), this.epsilon, say("epsilonHelp")),
-          field(say("slider"), this.slider), ofPeople),
-        h("details", {}, h("summary", {}, say("otherPrices")), h("div", { class: "fields" },
-          field(say("delta"), this.delta, say("deltaHelp")), field("ρ", this.rho, say("rhoHelp")))),
+        3,
+        say("map"),
+        h("div", { class: "fields" }, field(say("whatIsTold"), this.told)),
+        this.values.element,
+        this.ground.element,
+        h(
+          "details",
+          {},
+          h("summary", {}, say("moreOfMap")),
+          h(
+            "div",
+            { class: "fields" },
+            ofMarks,
+            field(say("slots"), this.slots, say("slotsHelp")),
+            field(say("timeZone"), this.zone),
+          ),
+        ),
       ),
       card(
-        5, say("save"),
-        h("div", { class: "fields" }, field(say("output"), this.output),
-          field(say("dataset"), this.dataset, say("datasetHelp"))),
+        4,
+        say("price"),
+        h(
+          "div",
+          { class: "fields price" },
+          field(say("epsilon"), this.epsilon, say("epsilonHelp")),
+          field(say("slider"), this.slider),
+          ofPeople,
+        ),
+        h(
+          "details",
+          {},
+          h("summary", {}, say("otherPrices")),
+          h(
+            "div",
+            { class: "fields" },
+            field(say("delta"), this.delta, say("deltaHelp")),
+            field("ρ", this.rho, say("rhoHelp")),
+          ),
+        ),
+      ),
+      card(
+        5,
+        say("save"),
+        h(
+          "div",
+          { class: "fields" },
+          field(say("output"), this.output),
+          field(say("dataset"), this.dataset, say("datasetHelp")),
+        ),
       ),
     );
     this.showColumns();
@@ -90,11 +140,21 @@ export class OrderForm {
   order(): Order {
     const roles = [...this.roles].map(([name, chosen]) => [name, chosen.value] as const);
     const rows = !this.ofValues && this.ground.bounding.value === "rows are people";
-    const marks = this.ofValues ? [] : this.marks.value.split(",").map((each) => each.trim()).filter((each) => each !== "");
+    const marks = this.ofValues
+      ? []
+      : this.marks.value
+          .split(",")
+          .map((each) => each.trim())
+          .filter((each) => each !== "");
     const all: Order = {
-      source: this.source, ...Object.fromEntries(roles.filter(([name]) => !(rows && name === "person"))),
-      ...this.mapped(), ...(this.ofValues ? this.values.order() : {}), ...(marks.length > 0 ? { mark: marks } : {}),
-      ...this.timed(), dataset: this.dataset.value.trim(), output: this.output.value.trim(),
+      source: this.source,
+      ...Object.fromEntries(roles.filter(([name]) => !(rows && name === "person"))),
+      ...this.mapped(),
+      ...(this.ofValues ? this.values.order() : {}),
+      ...(marks.length > 0 ? { mark: marks } : {}),
+      ...this.timed(),
+      dataset: this.dataset.value.trim(),
+      output: this.output.value.trim(),
     };
     return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== ""));
   }
@@ -112,7 +172,9 @@ export class OrderForm {
     }
     const people = Number(this.people.value);
     const mapped = Object.fromEntries(Object.entries(this.mapped()).filter(([, value]) => value !== ""));
-    return mapped["box"] && (mapped["epsilon"] || mapped["rho"]) && Number.isInteger(people) ? { ...mapped, people } : null;
+    return mapped["box"] && (mapped["epsilon"] || mapped["rho"]) && Number.isInteger(people)
+      ? { ...mapped, people }
+      : null;
   }
 
   private mapped(): Order {
@@ -142,7 +204,8 @@ export class OrderForm {
     replace(
       this.columns,
       ...[...this.roles].map(([role, made]) =>
-        field(labels[role] ?? role, made, role === "person" ? say("personHelp") : undefined)),
+        field(labels[role] ?? role, made, role === "person" ? say("personHelp") : undefined),
+      ),
       this.preview?.geometry ? h("p", {}, say("geometry", { column: this.preview.geometry })) : null,
     );
   }

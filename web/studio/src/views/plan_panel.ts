@@ -6,7 +6,8 @@ import { englishList } from "./in_english.js";
 import { problem } from "./problem.js";
 import { sameAs } from "./same_as.js";
 
-const PICTURE = 200, FIGURES = 1500;
+const PICTURE = 200,
+  FIGURES = 1500;
 
 /** What a price buys: a made-up city beside the map of it, following the form; no data is touched. */
 export class PlanPanel {
@@ -17,8 +18,10 @@ export class PlanPanel {
   private readonly why = h("p", {}, say("planWhy"));
   private readonly name = h("figcaption", {});
   private readonly pictures = h(
-    "div", { class: "pictures", hidden: true },
-    h("figure", {}, this.truth, h("figcaption", {}, say("truth"))), h("figure", {}, this.shown, this.name),
+    "div",
+    { class: "pictures", hidden: true },
+    h("figure", {}, this.truth, h("figcaption", {}, say("truth"))),
+    h("figure", {}, this.shown, this.name),
   );
   private readonly figures = h("div", {});
   private readonly forPicture = new Latest();
@@ -26,8 +29,13 @@ export class PlanPanel {
 
   constructor() {
     this.element = h(
-      "section", { class: "card plan", "aria-labelledby": "plan" },
-      h("h2", { id: "plan" }, say("plan")), this.why, this.pictures, this.status, this.figures,
+      "section",
+      { class: "card plan", "aria-labelledby": "plan" },
+      h("h2", { id: "plan" }, say("plan")),
+      this.why,
+      this.pictures,
+      this.status,
+      this.figures,
     );
   }
 
@@ -63,18 +71,24 @@ export class PlanPanel {
         const rows = found.levels.map((level) => [
           h("span", { lang: "en" }, level.name + (level.name === found.recommended.flat ? " ◂" : "")),
           level.metres >= 1000 ? `${number(level.metres / 1000, 1)} km` : `${number(level.metres)} m`,
-          number(level.cells), number(level.stddev, 1), percent(level.typical), percent(level.misplaced),
+          number(level.cells),
+          number(level.stddev, 1),
+          percent(level.typical),
+          percent(level.misplaced),
         ]);
-        const heads = [
-          say("level"), say("side"), say("cellsNumber"), say("perCell"), say("typical"), say("misplaced"),
-        ];
+        const heads = [say("level"), say("side"), say("cellsNumber"), say("perCell"), say("typical"), say("misplaced")];
         replace(
           this.figures,
-          h("details", {}, h("summary", {}, say("figures")), tableOf(say("figures"), heads, rows, true),
-            englishList([found.heading, ...found.advice])),
+          h(
+            "details",
+            {},
+            h("summary", {}, say("figures")),
+            tableOf(say("figures"), heads, rows, true),
+            englishList([found.heading, ...found.advice]),
+          ),
           sameAs(found.same_as),
         );
-      } catch (error) {
+      } catch {
         if (!signal.aborted) replace(this.figures);
       }
     });
@@ -86,15 +100,29 @@ export class PlanPanel {
       try {
         const found = await server.planValues(form, signal);
         const places = found.places === null ? say("manyPlaces") : number(found.places);
-        const width = (each: number | null): string => each === null ? say("tooFew")
-          : found.of_range ? percent(each) : `± ${each.toLocaleString(language(), { maximumSignificantDigits: 3 })}`;
+        const width = (each: number | null): string =>
+          each === null
+            ? say("tooFew")
+            : found.of_range
+              ? percent(each)
+              : `± ${each.toLocaleString(language(), { maximumSignificantDigits: 3 })}`;
         const rows = found.reaches.map((reach) => [
           number(reach.max_cells_per_person) + (reach.max_cells_per_person === found.cap ? " ◂" : ""),
-          number(reach.stddev, 1), number(reach.threshold), ...reach.widths.map(width),
+          number(reach.stddev, 1),
+          number(reach.threshold),
+          ...reach.widths.map(width),
         ]);
-        const heads = [say("placesAPerson"), say("perPlace"), say("neededPeople"),
-          ...found.people.map((people) => say("meanWith", { people: number(people) }))];
-        replace(this.figures, tableOf(say("placesPlanned", { places, price: found.price }), heads, rows), sameAs(found.same_as));
+        const heads = [
+          say("placesAPerson"),
+          say("perPlace"),
+          say("neededPeople"),
+          ...found.people.map((people) => say("meanWith", { people: number(people) })),
+        ];
+        replace(
+          this.figures,
+          tableOf(say("placesPlanned", { places, price: found.price }), heads, rows),
+          sameAs(found.same_as),
+        );
       } catch (error) {
         if (!signal.aborted) replace(this.figures, problem(error));
       }

@@ -1,22 +1,38 @@
-import { number, say, type Sentence } from "../catalogue/languages.js";
+import { number, type Sentence, say } from "../catalogue/languages.js";
 import { h } from "../elements.js";
 import type { StudyBudget } from "../server.js";
 
 const KNOWN: Record<string, Sentence> = {
-  running: "stateRunning", done: "stateDone", failed: "stateFailed", stopped: "stateStopped", partial: "statePartial",
-  open: "stateOpen", refused: "stateRefused", opened: "stateOpened", lost: "stateLost",
+  running: "stateRunning",
+  done: "stateDone",
+  failed: "stateFailed",
+  stopped: "stateStopped",
+  partial: "statePartial",
+  open: "stateOpen",
+  refused: "stateRefused",
+  opened: "stateOpened",
+  lost: "stateLost",
 };
 const STAGES: Record<string, Sentence> = {
-  keys: "stageKeys", picks: "stagePicks", shares: "stageShares", masked: "stageMasked", assent: "stageAssent",
+  keys: "stageKeys",
+  picks: "stagePicks",
+  shares: "stageShares",
+  masked: "stageMasked",
+  assent: "stageAssent",
   unmask: "stageUnmask",
 };
 
 const TRUSTS: Record<string, Sentence> = {
-  "secure-sum": "trustSecureSum", local: "trustLocal", "two-servers": "trustTwoServers", "one-report": "trustOneReport",
+  "secure-sum": "trustSecureSum",
+  local: "trustLocal",
+  "two-servers": "trustTwoServers",
+  "one-report": "trustOneReport",
   shuffled: "trustShuffled",
 };
 const DOING: Record<string, Sentence> = {
-  starting: "doingStarting", "opening the table": "doingOpening", "reading rows": "doingReading",
+  starting: "doingStarting",
+  "opening the table": "doingOpening",
+  "reading rows": "doingReading",
   "writing the file": "doingWriting",
 };
 
@@ -35,7 +51,11 @@ export function budgetOf({ price, reports }: StudyBudget): string {
 export function doingOf(words: string): string {
   const question = /^answering query (\d+)$/.exec(words)?.[1];
   const known = DOING[words];
-  return question !== undefined ? say("doingAnswering", { number: question }) : known === undefined ? words : say(known);
+  return question !== undefined
+    ? say("doingAnswering", { number: question })
+    : known === undefined
+      ? words
+      : say(known);
 }
 
 /** What became of a campaign, a round or a shard, in the reader's language where the word is known. */

@@ -1,6 +1,6 @@
 import { number, say } from "../catalogue/languages.js";
 import { h, replace, tableOf } from "../elements.js";
-import { server, type Entry, type Preview } from "../server.js";
+import { type Entry, type Preview, server } from "../server.js";
 import { problem } from "./problem.js";
 
 /** Folders and files to choose a table from; then its columns and first rows. */
@@ -21,15 +21,32 @@ export class TableChoice {
       const files = usable.filter((entry) => entry.kind === "table");
       replace(
         this.list,
-        folder === "" ? null : h("button", {
-          type: "button", class: "entry", onclick: () => void this.open(above),
-        }, "↑ ", say("up", { folder: above || say("theFolder") })),
-        usable.length === 0 ? h("p", {}, say("emptyFolder")) : h(
-          "ul", { class: "entries" }, ...usable.map((entry) => h("li", {}, this.entry(folder, entry))),
-        ),
-        folder !== "" && files.length > 1 ? h("button", {
-          type: "button", class: "quiet", onclick: () => void this.choose(folder),
-        }, say("chooseThisFolder")) : null,
+        folder === ""
+          ? null
+          : h(
+              "button",
+              {
+                type: "button",
+                class: "entry",
+                onclick: () => void this.open(above),
+              },
+              "↑ ",
+              say("up", { folder: above || say("theFolder") }),
+            ),
+        usable.length === 0
+          ? h("p", {}, say("emptyFolder"))
+          : h("ul", { class: "entries" }, ...usable.map((entry) => h("li", {}, this.entry(folder, entry)))),
+        folder !== "" && files.length > 1
+          ? h(
+              "button",
+              {
+                type: "button",
+                class: "quiet",
+                onclick: () => void this.choose(folder),
+              },
+              say("chooseThisFolder"),
+            )
+          : null,
       );
     } catch (error) {
       replace(this.list, problem(error));
@@ -40,11 +57,16 @@ export class TableChoice {
     const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
     const opens = entry.kind === "folder";
     return h(
-      "button", {
-        type: "button", class: "entry", title: say(opens ? "openFolder" : "chooseFile", { name: entry.name }),
+      "button",
+      {
+        type: "button",
+        class: "entry",
+        title: say(opens ? "openFolder" : "chooseFile", { name: entry.name }),
         onclick: () => void (opens ? this.open(path) : this.choose(path)),
       },
-      opens ? "▸ " : "", entry.name, opens ? "/" : h("small", {}, ` ${number(entry.size / 1024, 1)} KB`),
+      opens ? "▸ " : "",
+      entry.name,
+      opens ? "/" : h("small", {}, ` ${number(entry.size / 1024, 1)} KB`),
     );
   }
 
@@ -64,13 +86,17 @@ export class TableChoice {
     const facts = [
       preview.rows_in_all === null ? "" : say("rowsInAll", { rows: number(preview.rows_in_all) }),
       preview.more === 0 ? "" : say("moreColumns", { count: preview.more }),
-    ].filter((each) => each !== "").join(", ");
-    const columns = tableOf(
-      preview.rows_shown ? say("firstRows") : say("rowsElsewhere"), heads,
-      [preview.columns.map((column) => h("em", { translate: "no" }, column.kind)), ...preview.rows],
-    );
+    ]
+      .filter((each) => each !== "")
+      .join(", ");
+    const columns = tableOf(preview.rows_shown ? say("firstRows") : say("rowsElsewhere"), heads, [
+      preview.columns.map((column) => h("em", { translate: "no" }, column.kind)),
+      ...preview.rows,
+    ]);
     return [
-      h("p", { class: "chosen" }, say("chosen", { name: source })), facts === "" ? null : h("p", {}, facts), columns,
+      h("p", { class: "chosen" }, say("chosen", { name: source })),
+      facts === "" ? null : h("p", {}, facts),
+      columns,
     ];
   }
 }

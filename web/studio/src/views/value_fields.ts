@@ -11,7 +11,9 @@ export class ValueFields {
   private readonly cap = h("input", { type: "number", name: "max_cells_per_person", min: 1, step: 1 });
   private readonly quantiles = h("input", { name: "quantiles", autocomplete: "off" });
   private readonly meanOf = select("mean_of", [
-    ["", say("meanOfUsual")], ["people", say("meanOfPeople")], ["records", say("meanOfRecords")],
+    ["", say("meanOfUsual")],
+    ["people", say("meanOfPeople")],
+    ["records", say("meanOfRecords")],
   ]);
   private readonly variance = h("input", { type: "checkbox", name: "variance" });
   private readonly selected = h("input", { type: "checkbox", name: "select" });
@@ -19,15 +21,27 @@ export class ValueFields {
   constructor(changed: () => void) {
     const all = [this.value, this.low, this.high, this.cap, this.quantiles, this.meanOf, this.variance, this.selected];
     for (const each of all) each.addEventListener("input", changed);
-    this.element = h("div", {},
-      h("div", { class: "fields" }, field(say("valueColumn"), this.value, say("valueColumnHelp")),
-        field(say("leastValue"), this.low), field(say("mostValue"), this.high)),
+    this.element = h(
+      "div",
+      {},
+      h(
+        "div",
+        { class: "fields" },
+        field(say("valueColumn"), this.value, say("valueColumnHelp")),
+        field(say("leastValue"), this.low),
+        field(say("mostValue"), this.high),
+      ),
       h("p", {}, h("small", {}, say("boundsHelp"))),
-      h("div", { class: "fields" }, field(say("placesAPerson"), this.cap, say("placesAPersonHelp")),
+      h(
+        "div",
+        { class: "fields" },
+        field(say("placesAPerson"), this.cap, say("placesAPersonHelp")),
         field(say("quantiles"), this.quantiles, say("quantilesHelp")),
-        field(say("meanOf"), this.meanOf, say("meanOfHelp"))),
+        field(say("meanOf"), this.meanOf, say("meanOfHelp")),
+      ),
       h("label", { class: "choice" }, this.variance, " ", say("variance")),
-      h("label", { class: "choice" }, this.selected, " ", say("selectCells")));
+      h("label", { class: "choice" }, this.selected, " ", say("selectCells")),
+    );
   }
 
   /** The columns of a table, to choose the value from. */
@@ -40,12 +54,22 @@ export class ValueFields {
   /** Names of a specification without the column, as a plan needs them. */
   plan(): Order {
     const bounds = { low: this.low.value.trim(), high: this.high.value.trim() };
-    const known = Object.entries(bounds).filter(([, text]) => text !== "").map(([name, text]) => [name, Number(text)]);
-    const ranks = this.quantiles.value.split(",").map((each) => each.trim()).filter((each) => each !== "").map(Number);
+    const known = Object.entries(bounds)
+      .filter(([, text]) => text !== "")
+      .map(([name, text]) => [name, Number(text)]);
+    const ranks = this.quantiles.value
+      .split(",")
+      .map((each) => each.trim())
+      .filter((each) => each !== "")
+      .map(Number);
     return {
-      ...Object.fromEntries(known) as Order, ...(known.length < 2 ? { bounds: "private" } : {}),
+      ...(Object.fromEntries(known) as Order),
+      ...(known.length < 2 ? { bounds: "private" } : {}),
       ...(this.cap.value === "" ? {} : { max_cells_per_person: Number(this.cap.value) }),
-      ...(ranks.length === 0 ? {} : { quantiles: ranks }), mean_of: this.meanOf.value, variance: this.variance.checked, select: this.selected.checked,
+      ...(ranks.length === 0 ? {} : { quantiles: ranks }),
+      mean_of: this.meanOf.value,
+      variance: this.variance.checked,
+      select: this.selected.checked,
     };
   }
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Bytes, systemRandom, utf8 } from "../../../device/src/bytes.js";
-import { DEFAULT_POLICY, readPolicy } from "../../../device/src/policy.js";
 import { CodecError, InputError } from "../../../device/src/errors.js";
+import { DEFAULT_POLICY, readPolicy } from "../../../device/src/policy.js";
 import { looser, policyText, written } from "../rules.js";
 import { freshKey, seal, unseal } from "../sealed_box.js";
 import { type Keeper, TabStore } from "../tab_store.js";
@@ -73,7 +73,12 @@ test("what is sealed opens under its name and its key alone, and the key cannot 
   assert.deepEqual(await unseal(key, "places", sealed), utf8("13.4"));
   const changed = sealed.slice();
   changed[20]! ^= 1;
-  for (const [by, name, bytes] of [[key, "device", sealed], [other, "places", sealed], [key, "places", changed], [key, "places", sealed.slice(0, 5)]] as const) {
+  for (const [by, name, bytes] of [
+    [key, "device", sealed],
+    [other, "places", sealed],
+    [key, "places", changed],
+    [key, "places", sealed.slice(0, 5)],
+  ] as const) {
     await assert.rejects(unseal(by, name, bytes), InputError);
   }
   await assert.rejects(crypto.subtle.exportKey("raw", key));
@@ -85,8 +90,22 @@ test("rules are read as they were written, nonsense is refused, and what is loos
   assert.deepEqual(readPolicy(policyText(fields)), DEFAULT_POLICY);
   assert.deepEqual(looser(DEFAULT_POLICY), []);
   const wider = readPolicy(policyText({ ...fields, people: " 40 ", period: "5/2", days: "10", finest: "0.5" }));
-  assert.deepEqual(looser(wider).map(({ name }) => name), ["people", "period", "days", "finest"]);
-  for (const wrong of [{ people: "many" }, { people: "0" }, { campaign: "" }, { campaign: "-1" }, { days: "1.5" }, { finest: "-1" }, { finest: "small" }, { times: "maybe" }, { period: "∞" }, { survivors: "" }]) {
+  assert.deepEqual(
+    looser(wider).map(({ name }) => name),
+    ["people", "period", "days", "finest"],
+  );
+  for (const wrong of [
+    { people: "many" },
+    { people: "0" },
+    { campaign: "" },
+    { campaign: "-1" },
+    { days: "1.5" },
+    { finest: "-1" },
+    { finest: "small" },
+    { times: "maybe" },
+    { period: "∞" },
+    { survivors: "" },
+  ]) {
     const said = (error: unknown): boolean => error instanceof InputError || error instanceof CodecError;
     assert.throws(() => policyText({ ...fields, ...wrong }), said, JSON.stringify(wrong));
   }
