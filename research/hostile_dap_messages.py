@@ -19,6 +19,7 @@ from time import process_time, thread_time
 from hazemap.errors import CodecError, Refused
 from hazemap.privacy.local_randomisers import Asymmetric, UnaryEncoding
 from hazemap.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
+from hazemap.privacy.signing_identities import Identity
 from hazemap.protocols.dap import aggregation_messages as aggregation
 from hazemap.protocols.dap import collection_messages as collection
 from hazemap.protocols.dap import upload_messages as upload
@@ -44,7 +45,6 @@ from hazemap.protocols.dap.vdaf_configuration import (
     read_configuration,
 )
 from hazemap.protocols.hpke import Aead, CipherSuite, Kdf, Kem, KeyPair
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.protocols.tls_encoding import Structure
 from hazemap.protocols.vdaf.ping_pong import MessageType, PingPongMessage
 

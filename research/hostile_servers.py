@@ -24,6 +24,7 @@ from hazemap.aggregator.task_file import TaskFile, new_task_files
 from hazemap.codec import MESSAGE, parsed
 from hazemap.errors import CodecError, InputError, Refused
 from hazemap.privacy.mechanisms import DiscreteLaplace
+from hazemap.privacy.signing_identities import Identity
 from hazemap.protocols.dap.basic_types import Interval
 from hazemap.protocols.dap.privacy_parameters import PrivacyParameters
 from hazemap.protocols.dap.report_credentials import (
@@ -35,7 +36,6 @@ from hazemap.protocols.dap.report_sizes import ReportSizes
 from hazemap.protocols.dap.task import Task
 from hazemap.protocols.dap.task_configuration import BatchMode
 from hazemap.protocols.dap.vdaf_configuration import Poplar1Configuration
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.protocols.shuffle.batch_terms import BatchTerms
 from hazemap.server.administration_routes import _object
 from hazemap.server.device_endpoints import said

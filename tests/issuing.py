@@ -2,8 +2,8 @@
 
 from types import SimpleNamespace
 
+from hazemap.privacy.signing_identities import KEY, SIGNATURE, Identity
 from hazemap.protocols.dap.report_credentials import HeldCredential, issued, keys_statement, report_key
-from hazemap.protocols.secure_aggregation.signing_identities import KEY, SIGNATURE, Identity
 from hazemap.trust.two_server_tasks import task_id
 
 ISSUER = Identity.from_bytes(b"i" * 32)

@@ -14,7 +14,6 @@ from hazemap.algorithms import (
     GOALS,
     HTF,
     METHODS,
-    OF_RECIPES,
     OF_VALUES,
     Adaptive,
     AdaptiveGrid,
@@ -67,6 +66,7 @@ from hazemap.spatial.plane import Plane, PlaneBox, PlaneQuadtree
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.two_level_grid import TwoLevelGrid
 from hazemap.spatial.whole_domain import WholeDomain
+from hazemap.study.searches import SEARCHES
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside, OwnMeans, RowIsPerson
 from hazemap.temporal.time_slots import Always, Clock, Spans, Weekdays
 from hazemap.trust.cohort_assumptions import Cohort, Sampling
@@ -270,7 +270,7 @@ def test_a_thing_survives_the_wire(name):
 def test_no_two_types_have_one_name_in_texts():
     """What a reader may know together: methods old and new, tasks, campaigns and recipes."""
     comparators = filter(None, map(comparator_type, CLASSES))
-    every = dict.fromkeys((*CLOSED_LIST, *METHODS, *comparators, *OF_VALUES, *OF_RECIPES, *KNOWN))
+    every = dict.fromkeys((*CLOSED_LIST, *METHODS, *comparators, *OF_VALUES, *SEARCHES, *KNOWN))
     names = [written_name(each) for each in every]
     assert len(names) == len(set(names)), {name for name in names if names.count(name) > 1}
 

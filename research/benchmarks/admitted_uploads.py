@@ -28,6 +28,7 @@ import httpx
 
 from hazemap.aggregator.collector_client import CollectorClient
 from hazemap.aggregator.task_file import TaskFile, new_task_files
+from hazemap.privacy.signing_identities import Identity
 from hazemap.protocols.dap.basic_types import Interval
 from hazemap.protocols.dap.client import Client
 from hazemap.protocols.dap.hpke_configs import HpkeConfigList
@@ -38,7 +39,6 @@ from hazemap.protocols.dap.task_configuration import BatchMode
 from hazemap.protocols.dap.task_vdaf import vdaf_of
 from hazemap.protocols.dap.upload_messages import Report, UploadErrors, UploadRequest
 from hazemap.protocols.dap.vdaf_configuration import MultihotConfiguration
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
 
 from .two_servers import RUN, free_port
 

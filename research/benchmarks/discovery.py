@@ -26,8 +26,6 @@ import numpy as np
 from scipy.stats import binom
 
 from hazemap.algorithm_session import Unrecorded, run
-from hazemap.algorithms import FrequentSequences, ListedSequences
-from hazemap.algorithms.item_counts import frequent_bins
 from hazemap.arrays import Floats, Ints
 from hazemap.noisy_queries import Answer, Query, Question
 from hazemap.privacy.amplification.aggregate_price import aggregate_price
@@ -39,6 +37,8 @@ from hazemap.recipes.features import Feature, PrefixTree
 from hazemap.recipes.recipe import Recipe
 from hazemap.recipes.recipe_bins import RecipeTable
 from hazemap.recipes.sql_query import SqlQuery
+from hazemap.study.searches import FrequentSequences, ListedSequences
+from hazemap.study.searches.item_counts import frequent_bins
 from hazemap.trust.curator import CentralPrices
 from research.benchmarks.discovery_corpora import Sequences, corpus
 from research.benchmarks.discovery_hashed import HashedStatic

@@ -30,6 +30,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from hazemap.privacy.distributed_noise import DistributedNoise
+from hazemap.privacy.signing_identities import Identity
 from hazemap.protocols.secure_aggregation import merkle_roster as roster
 from hazemap.protocols.secure_aggregation import neighbour_graph as graph
 from hazemap.protocols.secure_aggregation.client import Client
@@ -38,7 +39,6 @@ from hazemap.protocols.secure_aggregation.messages import Stage
 from hazemap.protocols.secure_aggregation.minimum_parameters import MinimumParameters
 from hazemap.protocols.secure_aggregation.server import Server
 from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
 
 RESULTS = Path(__file__).with_name("results") / "secure_aggregation.json"
 TENTH = Fraction(1, 10)

@@ -55,7 +55,6 @@ if TYPE_CHECKING:
         MarkedTimedRelease,
         Release,
         Statistics,
-        StudyAnswers,
         TimedRelease,
     )
     from hazemap.releases import open_release as open  # noqa: A004
@@ -74,6 +73,7 @@ if TYPE_CHECKING:
     from hazemap.specs.statistics_spec import StatisticsSpec
     from hazemap.specs.table_spec import TableSpec
     from hazemap.study.study import Study
+    from hazemap.study.study_answers import StudyAnswers
     from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside, RowIsPerson
     from hazemap.trust.curator import Curator
 
@@ -194,7 +194,6 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "MarkedTimedRelease",
         "Release",
         "Statistics",
-        "StudyAnswers",
         "TimedRelease",
     ),
     "releases.release_series": ("ReleaseSeries",),
@@ -213,6 +212,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "specs.statistics_spec": ("StatisticsSpec",),
     "specs.table_spec": ("TableSpec",),
     "study.study": ("Study",),
+    "study.study_answers": ("StudyAnswers",),
     "tables.contribution_bounding": ("AtMostCells", "AtMostRows", "OneVote", "Outside", "RowIsPerson"),
     "trust.curator": ("Curator",),
 }

@@ -16,6 +16,7 @@ from hazemap.aggregator.task_records import TaskRecords
 from hazemap.errors import CodecError, InputError
 from hazemap.privacy.local_randomisers import Asymmetric, UnaryEncoding
 from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.signing_identities import Identity
 from hazemap.protocols.dap.aggregator_task import AggregatorTask
 from hazemap.protocols.dap.basic_types import ReportError, Role
 from hazemap.protocols.dap.blank_reports import MOST_BLANK, BlankReports
@@ -40,7 +41,6 @@ from hazemap.protocols.dap.vdaf_configuration import (
     SumConfiguration,
 )
 from hazemap.protocols.dap.versions import DAP_09
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.protocols.vdaf.prio3 import prio3_histogram
 
 from .test_aggregator_routes import served

@@ -56,7 +56,7 @@ def test_results_of_a_round_that_runs_are_waited_for_and_say_why_there_are_none(
 
 
 def test_answers_of_a_study_are_asked_inspected_and_exported_as_other_releases_are(hazemap, server, tmp_path):
-    from tests.releases.test_study_answers import written
+    from tests.study.test_study_answers import written
 
     written(tmp_path / "words.parquet")
     asked = hazemap("ask", "words.parquet", "--confidence", "0.9")

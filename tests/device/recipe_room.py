@@ -7,8 +7,8 @@ from hazemap.device.consent_policy import Policy
 from hazemap.device.event_store import EventStore
 from hazemap.device.shipped_policies import ShippedPolicies
 from hazemap.privacy.budget import ApproxDP
+from hazemap.privacy.signing_identities import Identity
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.recipes.event_stream import EventField, EventStream, EventType
 from hazemap.recipes.features import Categories, Feature
 from hazemap.recipes.policy import (

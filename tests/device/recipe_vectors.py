@@ -28,7 +28,7 @@ from hazemap.device.server_task import task_of
 from hazemap.errors import HazemapError
 from hazemap.privacy.budget import ApproxDP
 from hazemap.privacy.local_randomisers import Asymmetric, Symmetric, UnaryEncoding
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
+from hazemap.privacy.signing_identities import Identity
 from hazemap.recipes.event_stream import EventField, EventStream, EventType
 from hazemap.recipes.features import Categories, Feature, MapCells, NumericEdges, PrefixTree
 from hazemap.recipes.policy import AnalysisBudget, ApprovedCohortField, Carrier, DeviceLimit, FieldBudget, ShippedPolicy

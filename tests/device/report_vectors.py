@@ -20,12 +20,12 @@ from hazemap.encoders import Counts
 from hazemap.engines.memory import MemoryTable
 from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import PureDP
+from hazemap.privacy.signing_identities import Identity
 from hazemap.protocols.dap.client import Client
 from hazemap.protocols.dap.hpke_configs import HpkeConfig, HpkeConfigList
 from hazemap.protocols.dap.report_credentials import HeldCredential, issued, report_key
 from hazemap.protocols.dap.task_vdaf import vdaf_of
 from hazemap.protocols.hpke import Aead, Kdf, Kem, KeyPair
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, Outside

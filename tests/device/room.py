@@ -19,11 +19,11 @@ from hazemap.device.task_handler import Answering
 from hazemap.encoders import Counts
 from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import PureDP
+from hazemap.privacy.signing_identities import Identity
 from hazemap.protocols.secure_aggregation.merkle_roster import root
 from hazemap.protocols.secure_aggregation.neighbour_graph import commitment
 from hazemap.protocols.secure_aggregation.server import Server
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.recipes.recipe_log_format import FIELDS, FORMAT
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.trust.cohort_assumptions import Cohort

@@ -25,9 +25,9 @@ from hazemap.device.task_handler import Step
 from hazemap.errors import CodecError, InputError, Refused, Unreachable
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.signing_identities import Identity, verified
 from hazemap.protocols.chained_log import LogHead
 from hazemap.protocols.secure_aggregation.enrolment_proof import CHALLENGE, Challenge, enrolment_statement
-from hazemap.protocols.secure_aggregation.signing_identities import Identity, verified
 
 from .room import FEW, Room, settle, task
 

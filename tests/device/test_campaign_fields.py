@@ -16,7 +16,7 @@ from hazemap.device.recipe_account import RecipeAccount
 from hazemap.device.shipped_policies import ShippedPolicies
 from hazemap.encoders import Concatenation, CountMinSketch, Counts
 from hazemap.privacy.budget import ApproxDP, PureDP
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
+from hazemap.privacy.signing_identities import Identity
 from hazemap.recipes.event_stream import EventStream
 from hazemap.recipes.policy import Accounting, Carrier, DeviceLimit, FieldBudget
 from hazemap.recipes.policy_document import example

@@ -33,9 +33,9 @@ from hazemap.errors import CodecError, FileError, Unreachable
 from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.local_randomisers import Asymmetric
+from hazemap.privacy.signing_identities import Identity
 from hazemap.protocols.chained_log import LogHead
 from hazemap.protocols.secure_aggregation.messages import Invitation, Stage
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.recipes.signed_policy import SignedPolicy
 from hazemap.recipes.sql_query import SqlQuery
 from hazemap.trust.device_tasks import covers

@@ -15,7 +15,7 @@ from hazemap.device.event_store import EventStore
 from hazemap.device.recipe_account import RecipeAccount
 from hazemap.device.shipped_policies import ShippedPolicies
 from hazemap.errors import InputError, Refused
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
+from hazemap.privacy.signing_identities import Identity
 from hazemap.recipes.policy import Carrier
 from hazemap.recipes.policy_document import digest, example
 from hazemap.recipes.policy_order import allows_no_more

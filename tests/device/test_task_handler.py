@@ -21,9 +21,9 @@ from hazemap.encoders import Concatenation, Counts, HaarWavelet
 from hazemap.encoders.encoder import Entries
 from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import PureDP
+from hazemap.privacy.signing_identities import Identity
 from hazemap.protocols.secure_aggregation.messages import Stage
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.recipes.policy import DeviceLimit
 from hazemap.recipes.policy_document import example
 from hazemap.recipes.signed_policy import SignedPolicy

@@ -27,7 +27,7 @@ from hazemap.device.encrypted_store import EncryptedStore
 from hazemap.device.recipe_log_entry import RecipeLogEntry
 from hazemap.device.shipped_policies import ShippedPolicies
 from hazemap.privacy.local_randomisers import UnaryEncoding
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
+from hazemap.privacy.signing_identities import Identity
 from hazemap.recipes.features import Feature, MapCells
 from hazemap.recipes.policy_document import from_toml
 from hazemap.recipes.recipe import Recipe

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from hazemap.algorithms.item_counts import counted_items, frequent_bins
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import reach
 from hazemap.estimate.leading_intervals import margins
@@ -15,6 +14,7 @@ from hazemap.estimate.report_intervals import _SumOfReports, asymmetry_margin, r
 from hazemap.noisy_queries import Answer
 from hazemap.privacy.local_randomisers import Asymmetric, Symmetric, UnaryEncoding
 from hazemap.privacy.random_stream import Stream
+from hazemap.study.searches.item_counts import counted_items, frequent_bins
 from hazemap.trust.randomised_reports import debiased
 
 LAWS = [

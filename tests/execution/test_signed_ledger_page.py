@@ -12,8 +12,8 @@ from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.ledger_records import Occasion
 from hazemap.privacy.privacy_unit import Unit
+from hazemap.privacy.signing_identities import Identity
 from hazemap.privacy.statement import A_PERSON, Statement
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.tables.contribution_bounding import AtMostRows
 
 PEOPLE = Unit.person("user", "text")

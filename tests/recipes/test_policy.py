@@ -9,8 +9,8 @@ from fractions import Fraction
 import pytest
 
 from hazemap.errors import InputError, Refused
+from hazemap.privacy.signing_identities import Identity, policy_statement
 from hazemap.protocols.secure_aggregation.enrolment_proof import CHALLENGE, enrolment_statement
-from hazemap.protocols.secure_aggregation.signing_identities import Identity, policy_statement
 from hazemap.recipes.event_stream import EventField, EventType
 from hazemap.recipes.policy import Accounting, DeviceLimit, ShippedPolicy
 from hazemap.recipes.policy_document import (

@@ -14,7 +14,7 @@ from hazemap.cli.main import main
 from hazemap.draw import encode
 from hazemap.errors import FileError, InputError
 from hazemap.estimate.share_intervals import Shares
-from hazemap.planning.trust_plan import planned_trusts
+from hazemap.federated.planning.trust_plan import planned_trusts
 from hazemap.privacy.random_stream import Stream
 from hazemap.releases import MarkedRelease, MarkedTimedRelease, Release
 from hazemap.server.campaign_spec import Campaign

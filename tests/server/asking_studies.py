@@ -11,9 +11,9 @@ from hazemap.codec import dumps
 from hazemap.device.recipe_check import check_recipe
 from hazemap.encoders.encoder import total
 from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.signing_identities import Identity
 from hazemap.protocols.secure_aggregation.client import Client
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.recipes.features import Feature, PrefixTree
 from hazemap.recipes.policy_document import from_toml
 from hazemap.recipes.recipe import Recipe

@@ -14,10 +14,10 @@ from hazemap.encoders.encoder import total
 from hazemap.engines.memory import MemoryTable
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.signing_identities import Identity
 from hazemap.protocols.secure_aggregation.client import Client
 from hazemap.protocols.secure_aggregation.enrolment_proof import Challenge, origin
 from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.server.campaign_spec import Campaign
 from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.coordinator import Coordinator

@@ -8,7 +8,7 @@ import pytest
 from tests.issuing import ISSUER, SECRET, signed_keys
 
 from hazemap.errors import NotOpened, Refused
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
+from hazemap.privacy.signing_identities import Identity
 from hazemap.server.announced_rounds import ASKED, Announcement, Turnout, check_counted, stored_announcement
 from hazemap.server.campaign_status import announced
 from hazemap.server.task_provisioning import issuing

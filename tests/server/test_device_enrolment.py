@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from hazemap.errors import Refused
+from hazemap.privacy.signing_identities import Identity
 from hazemap.protocols.secure_aggregation.enrolment_proof import Challenge
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.server import device_enrolment, enrolment_challenges
 from hazemap.server.attestation import attest
 from hazemap.server.audit_log import checked

@@ -14,7 +14,7 @@ from hazemap.codec import dumps
 from hazemap.errors import CodecError, StoreError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.privacy_unit import FULL
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
+from hazemap.privacy.signing_identities import Identity
 from hazemap.server.device_endpoints import said, written
 from hazemap.server.shard import SeatTask
 

@@ -12,8 +12,8 @@ from hazemap.codec import dumps, loads
 from hazemap.errors import CodecError
 from hazemap.noisy_queries import Answer
 from hazemap.privacy.budget import PureDP
+from hazemap.privacy.signing_identities import Identity
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.recipes.features import Categories, Feature
 from hazemap.recipes.recipe_log_format import checked
 from hazemap.recipes.signed_policy import SignedPolicy

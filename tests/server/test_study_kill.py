@@ -30,8 +30,8 @@ from hazemap.device.recipe_charge import recipe_charges
 from hazemap.device.recipe_log_entry import RecipeLogEntry
 from hazemap.device.shipped_policies import ShippedPolicies
 from hazemap.privacy.ledger import Ledger
+from hazemap.privacy.signing_identities import Identity
 from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.recipes.policy import ShippedPolicy
 from hazemap.recipes.recipe import Recipe
 from hazemap.recipes.recipe_log_format import checked

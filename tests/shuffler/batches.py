@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, replace
 
 from tests.aggregator.two_servers import Crash, MemoryDatabase
 
+from hazemap.privacy.signing_identities import Identity
 from hazemap.protocols.hpke import Kem, KeyPair
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.protocols.shuffle.batch_terms import BatchTerms
 from hazemap.protocols.shuffle.credential import issued
 from hazemap.protocols.shuffle.submission import submitted

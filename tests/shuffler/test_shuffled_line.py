@@ -22,9 +22,9 @@ from hazemap.errors import InputError, Refused, Unreachable
 from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.local_randomisers import Asymmetric
+from hazemap.privacy.signing_identities import Identity
 from hazemap.protocols.hpke import Kem, KeyPair
 from hazemap.protocols.secure_aggregation.coins import DeviceCoins
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.protocols.shuffle.analyser import opened
 from hazemap.protocols.shuffle.credential import issued
 from hazemap.protocols.shuffle.shuffled_reports import summed_reports

@@ -15,7 +15,7 @@ from tests.aggregator.two_servers import Crash
 
 from hazemap.errors import CodecError, InputError, NotOpened, Refused, StoreError, Unreachable
 from hazemap.privacy.random_stream import Stream
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
+from hazemap.privacy.signing_identities import Identity
 from hazemap.protocols.shuffle.batch_terms import BatchTerms
 from hazemap.service.databases import Sqlite
 from hazemap.shuffler import permuted_pieces as pieces_module

@@ -14,7 +14,7 @@ from hazemap.noisy_queries import Answer
 from hazemap.recipes.recipe_file import EXAMPLE, recipe_to_json, recipe_to_toml
 from hazemap.releases import open_release
 from hazemap.service.operator_line import operator
-from hazemap.studio import study_answers
+from hazemap.studio import coordinator_replies
 from hazemap.studio.coordinator_access import StrangeAnswer
 
 from .coordinator_scene import SECRET, coordinator, hostile, operating, people
@@ -281,8 +281,8 @@ def answer(size):
 
 def test_an_answer_to_another_recipe_is_refused_as_such():
     fine = {**ROUND, "answer": answer(ASKED.size)}
-    assert study_answers.answered(fine)[0] == ASKED
-    assert study_answers.answered(ROUND) is None
+    assert coordinator_replies.answered(fine)[0] == ASKED
+    assert coordinator_replies.answered(ROUND) is None
     for changes in (
         {"answer": answer(ASKED.size + 1)},
         {"answer": answer(0)},
@@ -295,7 +295,7 @@ def test_an_answer_to_another_recipe_is_refused_as_such():
         {"recipe": "0" * 64},
     ):
         with pytest.raises(StrangeAnswer):
-            study_answers.answered({**fine, **changes})
+            coordinator_replies.answered({**fine, **changes})
 
 
 def test_the_token_of_an_analyst_stays_where_it_is(tmp_path):

@@ -8,10 +8,10 @@ from tests.recipes.asking import typing
 from tests.server.asking_studies import POLICY, recipe
 
 import hazemap
-from hazemap.algorithms import FrequentSequences
 from hazemap.errors import BudgetExceeded, InputError, NotOpened, Unanswerable
 from hazemap.privacy.budget import ApproxDP
 from hazemap.spatial.quadtree import Quadtree
+from hazemap.study.searches import FrequentSequences
 
 PEOPLE = [["hello world"]] * 1_500 + [["hello"]] * 1_000 + [["world"]] * 400 + [[]] * 100
 

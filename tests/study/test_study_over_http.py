@@ -15,7 +15,6 @@ from tests.device.serving import AS_OPERATOR, OPERATOR, TOKEN, serving
 from tests.server.asking_studies import KEY, SIGNED, judge, recipe, study
 
 import hazemap
-from hazemap.algorithms import FrequentSequences
 from hazemap.codec import dumps
 from hazemap.device import enrolment
 from hazemap.device.activity_log import ActivityLog
@@ -28,6 +27,7 @@ from hazemap.device.shipped_policies import ShippedPolicies
 from hazemap.errors import BudgetError, InputError, NotOpened
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.recipes.features import Feature, PrefixTree
+from hazemap.study.searches import FrequentSequences
 from hazemap.trust.cohort_assumptions import Cohort
 
 PEOPLE = 60

@@ -5,10 +5,7 @@ from hazemap.algorithms.adaptive_tree import Adaptive
 from hazemap.algorithms.built_in_methods import BUILT_IN
 from hazemap.algorithms.cell_statistics import CellStatistics, PublicLocationStatistics
 from hazemap.algorithms.dense_emd_pyramid import DensePyramid
-from hazemap.algorithms.frequent_sequences import FrequentSequences, ListedSequences
-from hazemap.algorithms.heavy_hitters import HeavyHitters
 from hazemap.algorithms.htf_plus import HTFPlus
-from hazemap.algorithms.item_counts import CountInterval, ItemCounts
 from hazemap.algorithms.named_methods import NamedMethod
 from hazemap.algorithms.partition_selection import PartitionSelection
 from hazemap.algorithms.private_bounding_box import LocateBox, PrivateBoundingBox
@@ -21,7 +18,6 @@ from hazemap.algorithms.published.htf import HTF
 from hazemap.algorithms.published.place_means import PublishedStatistics
 from hazemap.algorithms.published.privtree import PrivTree
 from hazemap.algorithms.published.uniform_and_adaptive_grid import AdaptiveGrid, UniformGrid
-from hazemap.algorithms.refine import Refine, RefinedBuckets
 from hazemap.algorithms.single_level import FittedLevel, Flat
 from hazemap.algorithms.sparse_emd_pyramid import Pyramid
 from hazemap.algorithms.trees_within_districts import TreesWithinDistricts
@@ -47,9 +43,6 @@ OF_VALUES: tuple[type, ...] = (
 )
 """Every method that ends in statistics of a value, and what they are made of."""
 
-OF_RECIPES: tuple[type, ...] = (FrequentSequences, ListedSequences, HeavyHitters, Refine)
-"""Every method that asks recipes of devices."""
-
 READABLE: tuple[type, ...] = (*METHODS, *GOALS, *OF_VALUES)
 """Every type of a method that a file of a release may hold."""
 
@@ -57,7 +50,6 @@ __all__ = [
     "GOALS",
     "HTF",
     "METHODS",
-    "OF_RECIPES",
     "OF_VALUES",
     "READABLE",
     "Adaptive",
@@ -65,15 +57,10 @@ __all__ = [
     "AdaptiveHierarchicalHistogram",
     "AdaptiveSlots",
     "CellStatistics",
-    "CountInterval",
     "DensePyramid",
     "FittedLevel",
     "Flat",
-    "FrequentSequences",
     "HTFPlus",
-    "HeavyHitters",
-    "ItemCounts",
-    "ListedSequences",
     "LocateBox",
     "NamedMethod",
     "PartitionSelection",
@@ -87,8 +74,6 @@ __all__ = [
     "PublishedPyramid",
     "PublishedStatistics",
     "Pyramid",
-    "Refine",
-    "RefinedBuckets",
     "TreesWithinDistricts",
     "TwoStageStatistics",
     "UniformGrid",

@@ -19,9 +19,9 @@ from hazemap.audit.observed_output import Observation
 from hazemap.errors import HazemapError, Refused
 from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.signing_identities import Identity
 from hazemap.protocols.hpke import Kem, KeyPair
 from hazemap.protocols.secure_aggregation.modular_packing import lifted, unpack
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.protocols.shuffle import analyser, client
 from hazemap.protocols.shuffle.batch_terms import BatchTerms
 from hazemap.protocols.shuffle.credential import SERIAL, issued

@@ -14,7 +14,7 @@ from hazemap.specs.spec_fields import BOX
 if TYPE_CHECKING:
     from hazemap.releases import Estimate, Release, Statistics
     from hazemap.releases.estimates import PeopleOutside
-    from hazemap.releases.study_answers import StudyAnswers
+    from hazemap.study.study_answers import StudyAnswers
 
 SHOWN = 20
 """Lines of an answer of a study: the largest counts."""
@@ -158,7 +158,7 @@ def _answers(made: "StudyAnswers", narrowed: object, confidence: float, as_json:
     """The largest counts of each round; for machines all of them."""
     from rich.table import Table
 
-    from hazemap.releases.study_answers import column_of
+    from hazemap.study.study_answers import column_of
 
     if narrowed:
         raise InputError(f"this file holds {made.HOLDS}: ask it with --confidence alone, or read it as a table")

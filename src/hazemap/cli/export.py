@@ -101,7 +101,7 @@ def export(
         _print_loader(file, loader, as_json)
         return
     from hazemap.releases import open_release
-    from hazemap.releases.study_answers import StudyAnswers
+    from hazemap.study.study_answers import StudyAnswers
 
     beside: list[Path] = []
     total: list[Path] = []

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from hazemap.algorithm_session import Transcript
     from hazemap.noisy_queries import Prices, Question
     from hazemap.releases import Release, Statistics
-    from hazemap.releases.study_answers import StudyAnswers
+    from hazemap.study.study_answers import StudyAnswers
     from hazemap.tables.contribution_bounding import Bounding, OneReport
 
 EXAMPLE = "Example: [bold]hazemap inspect map.parquet --replay[/bold]"
@@ -30,7 +30,7 @@ def inspect(
 
     from hazemap.releases import MarkedTimedRelease, Release, TimedRelease, check_columns, check_whole, open_release
     from hazemap.releases.estimates import PeopleOutside
-    from hazemap.releases.study_answers import StudyAnswers
+    from hazemap.study.study_answers import StudyAnswers
 
     with progress() as tell:
         release = open_release(file)

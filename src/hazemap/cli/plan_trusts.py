@@ -7,13 +7,13 @@ from hazemap.cli.console_output import deliver
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from hazemap.planning.trust_plan import PlannedTrust
+    from hazemap.federated.planning.trust_plan import PlannedTrust
     from hazemap.specs.release_spec import ReleaseSpec
 
 
 def show_plan_of_trusts(as_json: bool, spec: "ReleaseSpec", people: int, text: str) -> None:
     """Plan what a specification asks for on these trust models, and say what came of it."""
-    from hazemap.planning.trust_plan import named_trusts, planned_trusts
+    from hazemap.federated.planning.trust_plan import named_trusts, planned_trusts
 
     made = planned_trusts(spec, people, named_trusts(text))
     facts = {

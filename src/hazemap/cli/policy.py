@@ -11,7 +11,7 @@ from hazemap.cli.shared_options import AsJson
 from hazemap.errors import CodecError, FileError, InputError
 
 if TYPE_CHECKING:
-    from hazemap.protocols.secure_aggregation.signing_identities import Identity
+    from hazemap.privacy.signing_identities import Identity
     from hazemap.recipes.policy import ShippedPolicy
     from hazemap.recipes.signed_policy import SignedPolicy
 
@@ -40,7 +40,7 @@ def key(
     as_json: AsJson = False,
 ) -> None:
     """Make a key that signs policies. Devices pin its public half; the owner of the file decides what they answer."""
-    from hazemap.protocols.secure_aggregation.signing_identities import Identity
+    from hazemap.privacy.signing_identities import Identity
 
     identity = Identity.create()
     try:
@@ -154,7 +154,7 @@ def key_of(digits: str | None) -> bytes | None:
 
 def secret_at(path: Path) -> "Identity":
     """The key that signs, in a file of `hazemap policy key`."""
-    from hazemap.protocols.secure_aggregation.signing_identities import Identity
+    from hazemap.privacy.signing_identities import Identity
 
     try:
         return Identity.from_bytes(bytes.fromhex(_text(path).strip()))

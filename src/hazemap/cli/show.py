@@ -143,7 +143,7 @@ def show(
     """
     from hazemap.releases import MarkedRelease, MarkedTimedRelease, Statistics, TimedRelease, open_release
     from hazemap.releases.estimates import PeopleOutside
-    from hazemap.releases.study_answers import StudyAnswers
+    from hazemap.study.study_answers import StudyAnswers
 
     _check(frame, since, output)
     said: dict[str, Any] = {}

@@ -10,8 +10,8 @@ from hazemap.device.encrypted_store import EncryptedStore, Write
 from hazemap.device.http_client import HttpReply, HttpTransport
 from hazemap.device.printable_text import one_line
 from hazemap.errors import CodecError, Refused, Unreachable
+from hazemap.privacy.signing_identities import KEY, SIGNATURE, Identity
 from hazemap.protocols.secure_aggregation.enrolment_proof import CHALLENGE, VERSION, Challenge, origin
-from hazemap.protocols.secure_aggregation.signing_identities import KEY, SIGNATURE, Identity
 
 
 @dataclass(frozen=True)

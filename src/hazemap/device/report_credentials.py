@@ -8,9 +8,9 @@ what it asks for, as whoever took its ticket cannot.
 from collections.abc import Awaitable, Callable, Sequence
 
 from hazemap.errors import CodecError, Refused
+from hazemap.privacy.signing_identities import Identity
 from hazemap.protocols.dap.report_credentials import ISSUED, HeldCredential, keys_statement, report_key
 from hazemap.protocols.dap.task import Task
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
 
 AskCredentials = Callable[[bytes, bytes], Awaitable[bytes]]
 """What a coordinator answers to a device that asks for credentials of a session, with these keys and its signature."""

@@ -23,11 +23,11 @@ from hazemap.device.server_task import TASKS, ServerTask, task_of
 from hazemap.device.session_records import GRACE, Record
 from hazemap.errors import Refused
 from hazemap.privacy.distributed_noise import NoAddedNoise
+from hazemap.privacy.signing_identities import Identity
 from hazemap.protocols.chained_log import LogHead
 from hazemap.protocols.secure_aggregation.client import Client
 from hazemap.protocols.secure_aggregation.messages import Invitation, Stage
 from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.trust.checked_contribution import contribution
 from hazemap.trust.device_tasks import Task
 from hazemap.trust.randomised_reports import randomised

@@ -10,13 +10,7 @@ from hazemap.codec.json_parser import Limits, parsed
 from hazemap.errors import CodecError, InputError, LedgerError, Refused
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.ledger_extract import FIELDS, FORMAT, check_grown, check_sums, extract
-from hazemap.protocols.secure_aggregation.signing_identities import (
-    KEY,
-    SIGNATURE,
-    Identity,
-    ledger_page_statement,
-    verified,
-)
+from hazemap.privacy.signing_identities import KEY, SIGNATURE, Identity, ledger_page_statement, verified
 
 LIMITS = Limits(length=1 << 28, items=1 << 25, work=0, depth=32, things=1 << 23, lists=1 << 23)
 """A quarter of a gigabyte: some 50,000 releases with their statements."""

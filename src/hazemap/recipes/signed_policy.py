@@ -6,13 +6,7 @@ from dataclasses import dataclass
 
 from hazemap.codec.json_parser import parsed
 from hazemap.errors import CodecError, InputError, Refused
-from hazemap.protocols.secure_aggregation.signing_identities import (
-    KEY,
-    SIGNATURE,
-    Identity,
-    policy_statement,
-    verified,
-)
+from hazemap.privacy.signing_identities import KEY, SIGNATURE, Identity, policy_statement, verified
 from hazemap.recipes.policy import ShippedPolicy
 from hazemap.recipes.policy_document import LIMITS, canonical, digest, from_signed
 

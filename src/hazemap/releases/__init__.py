@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from hazemap.releases.marked_release import MarkedRelease
     from hazemap.releases.marked_timed_release import MarkedTimedRelease
     from hazemap.releases.statistics_release import Statistics
-    from hazemap.releases.study_answers import StudyAnswers
     from hazemap.releases.timed_release import TimedRelease
 
 __all__ = [
@@ -25,7 +24,6 @@ __all__ = [
     "MarkedTimedRelease",
     "Release",
     "Statistics",
-    "StudyAnswers",
     "TimedRelease",
     "check_columns",
     "check_whole",
@@ -34,14 +32,14 @@ __all__ = [
 ]
 
 _HOME = {
-    "Centres": "k_median_centres",
-    "Estimate": "estimates",
-    "MarkedRelease": "marked_release",
-    "MarkedTimedRelease": "marked_timed_release",
-    "Release": "map_release",
-    "Statistics": "statistics_release",
-    "StudyAnswers": "study_answers",
-    "TimedRelease": "timed_release",
+    "Centres": "hazemap.releases.k_median_centres",
+    "Estimate": "hazemap.releases.estimates",
+    "MarkedRelease": "hazemap.releases.marked_release",
+    "MarkedTimedRelease": "hazemap.releases.marked_timed_release",
+    "Release": "hazemap.releases.map_release",
+    "Statistics": "hazemap.releases.statistics_release",
+    "StudyAnswers": "hazemap.study.study_answers",
+    "TimedRelease": "hazemap.releases.timed_release",
 }
 
 
@@ -49,25 +47,26 @@ def __getattr__(name: str) -> Any:
     """A kind of release, from the module it lives in: who asks a map a question need not load the others."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    value = getattr(import_module(_HOME[name]), name)
     globals()[name] = value
     return value
 
 
 def is_kind(release: object, name: str) -> bool:
     """Whether a release is of a kind, by its public name: of one whose module nobody loaded there is none."""
-    home = sys.modules.get(f"{__name__}.{_HOME[name]}")
+    home = sys.modules.get(_HOME[name])
     return home is not None and isinstance(release, getattr(home, name))
 
 
-def open_release(path: AnyPath) -> "Release | Statistics | StudyAnswers":
-    """The map, the statistics or the answers of a study in a file; `FileError` for a foreign, damaged or newer file."""
+def open_release(path: AnyPath) -> "Release | Statistics | Any":
+    """The map, the statistics or the answers of a study in a file; `FileError` for a foreign, damaged or newer file.
+
+    Answers of a study are a `StudyAnswers`, whose module is imported for them alone.
+    """
     try:
         return open_cells(path)
     except HoldsAnswers:
-        from hazemap.releases.study_answers import StudyAnswers
-
-        return StudyAnswers.open(path)
+        return import_module(_HOME["StudyAnswers"]).StudyAnswers.open(path)
 
 
 def open_cells(path: AnyPath) -> "Release | Statistics":

@@ -3,7 +3,7 @@
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
+from hazemap.privacy.signing_identities import Identity
 from hazemap.server.announced_rounds import Announcing
 from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.device_enrolment import Enrolled

@@ -17,8 +17,8 @@ from hazemap.errors import BudgetError, InputError, Refused
 from hazemap.privacy.first_cap import FirstCap
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.privacy_unit import DEVICE
+from hazemap.privacy.signing_identities import Identity
 from hazemap.protocols.secure_aggregation.graph_degree import degree_and_threshold
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.releases import Release
 from hazemap.server import campaign_status as status
 from hazemap.server.announced_rounds import Announcing

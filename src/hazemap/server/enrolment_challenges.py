@@ -15,8 +15,8 @@ from time import monotonic
 from urllib.parse import urlsplit
 
 from hazemap.errors import ConversationError, InputError
+from hazemap.privacy.signing_identities import KEY, Identity, verified
 from hazemap.protocols.secure_aggregation.enrolment_proof import CHALLENGE, Challenge, enrolment_statement, origin
-from hazemap.protocols.secure_aggregation.signing_identities import KEY, Identity, verified
 
 LIFE = 120.0
 """Seconds between a challenge and its answer; only the server's clock counts."""

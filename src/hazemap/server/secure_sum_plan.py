@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.privacy.signing_identities import KEY
 from hazemap.protocols.secure_aggregation.merkle_roster import root
 from hazemap.protocols.secure_aggregation.neighbour_graph import commitment
 from hazemap.protocols.secure_aggregation.server import Server
 from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
-from hazemap.protocols.secure_aggregation.signing_identities import KEY
 from hazemap.service.store import Write
 from hazemap.trust.device_tasks import Task, parameters_for
 

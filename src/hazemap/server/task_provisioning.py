@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from hazemap.aggregator.task_file import TaskFile, new_task_files
 from hazemap.errors import InputError, Refused, Unreachable
+from hazemap.privacy.signing_identities import KEY, SIGNATURE, Identity, verified
 from hazemap.protocols.dap.report_credentials import issued, keys_statement
 from hazemap.protocols.dap.resource_paths import PROVISIONING
 from hazemap.protocols.dap.task import Task as DapTask
-from hazemap.protocols.secure_aggregation.signing_identities import KEY, SIGNATURE, Identity, verified
 from hazemap.server.announced_rounds import Issue
 from hazemap.server.device_enrolment import Device
 from hazemap.service.bounded_answer import asked_async

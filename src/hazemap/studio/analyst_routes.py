@@ -15,7 +15,7 @@ from hazemap.recipes.recipe_file import EXAMPLE
 from hazemap.server.study_order import StudyOrder
 from hazemap.server.study_statement import assumed
 from hazemap.service.route_guard import Row
-from hazemap.studio import recipe_check, study_answers
+from hazemap.studio import coordinator_replies, recipe_check
 from hazemap.studio.coordinator_access import CoordinatorLine, StrangeAnswer
 from hazemap.studio.operator_routes import CoordinatorThreads, access_of, named
 from hazemap.studio.refusals import refused
@@ -87,7 +87,7 @@ class AnalystRoutes:
 
     async def studies(self, _: Request, who: Steward) -> Response:
         """The names of all studies."""
-        found = await self._threads.asked(who, lambda line: study_answers.studies(line.get("/v1/studies")))
+        found = await self._threads.asked(who, lambda line: coordinator_replies.studies(line.get("/v1/studies")))
         return JSONResponse({"server": access_of(who).url, "studies": found})
 
     async def study(self, request: Request, who: Steward) -> Response:
@@ -135,14 +135,14 @@ class AnalystRoutes:
 
         def found(line: CoordinatorLine) -> dict[str, Any]:
             told = line.get(f"/v1/studies/{name}/rounds/{round_}")
-            made = study_answers.round_of(told)
+            made = coordinator_replies.round_of(told)
             if made["round"] != round_:
                 raise StrangeAnswer("the server answers for another round than it was asked for")
-            known = study_answers.answered(told)
+            known = coordinator_replies.answered(told)
             if known is None:
                 return {**made, "table": None, "left": None}
             study = _study(line, name)
-            shown = study_answers.table(*known, tuple(study["assumptions"]), confidence)
+            shown = coordinator_replies.table(*known, tuple(study["assumptions"]), confidence)
             return {**made, "table": shown, "left": study["left"]}
 
         same = ServerCommands(access_of(who)).results(name, round_, confidence).to_json()
@@ -176,7 +176,7 @@ class AnalystRoutes:
 
 
 def _study(line: CoordinatorLine, name: str) -> dict[str, Any]:
-    found = study_answers.study(line.get(f"/v1/studies/{name}"))
+    found = coordinator_replies.study(line.get(f"/v1/studies/{name}"))
     if found["name"] != name:
         raise StrangeAnswer("the server answers for another study than it was asked for")
     return found

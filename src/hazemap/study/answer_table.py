@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from pandas import DataFrame
 
 from hazemap.releases.notebook_table import NotebookTable, plain
-from hazemap.releases.study_answers import NUMBERS, counts_in_words
+from hazemap.study.study_answers import NUMBERS, counts_in_words
 
 if TYPE_CHECKING:
     from rich.console import Group

@@ -12,9 +12,9 @@ from hazemap.noisy_queries import Answer
 from hazemap.privacy.statement import Statement
 from hazemap.recipes.recipe import KNOWN as OF_RECIPES
 from hazemap.recipes.recipe import Recipe
-from hazemap.releases.study_answers import RoundAnswer, StudyAnswers
 from hazemap.service.bounded_answer import asked
 from hazemap.service.operator_line import MOST
+from hazemap.study.study_answers import RoundAnswer, StudyAnswers
 from hazemap.study.study_budget import StudyBudget
 
 if TYPE_CHECKING:

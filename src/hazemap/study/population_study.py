@@ -16,9 +16,9 @@ from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement_facts import Randomness, StatementFacts
 from hazemap.recipes.policy import ShippedPolicy
 from hazemap.recipes.recipe import Recipe
-from hazemap.releases.study_answers import RoundAnswer, StudyAnswers
 from hazemap.server.study_statement import A_DEVICE, EXCHANGED, NOISE, spent
 from hazemap.statement_builder import Promise, stated
+from hazemap.study.study_answers import RoundAnswer, StudyAnswers
 from hazemap.study.study_budget import NOTHING, StudyBudget
 from hazemap.tables.contribution_bounding import OneReport
 from hazemap.trust.randomised_reports import debiased

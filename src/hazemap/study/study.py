@@ -14,9 +14,9 @@ from hazemap.recipes.policy import ShippedPolicy
 from hazemap.recipes.recipe import Recipe
 from hazemap.recipes.recipe_bins import RecipeBins
 from hazemap.releases.base_release import AnyPath
-from hazemap.releases.study_answers import NUMBERS, StudyAnswers, counts_of
 from hazemap.study.http_study import HttpStudy
 from hazemap.study.population_study import Population, PopulationStudy
+from hazemap.study.study_answers import NUMBERS, StudyAnswers, counts_of
 from hazemap.study.study_budget import StudyBudget
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ from hazemap.noisy_queries import Answer, Question
 from hazemap.privacy.budget import ZCDP, Budget, PureDP
 from hazemap.privacy.random_permutation import in_any_order
 from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.signing_identities import Identity
 from hazemap.protocols.secure_aggregation import merkle_roster as roster
 from hazemap.protocols.secure_aggregation.in_memory_round import secure_sum
 from hazemap.protocols.secure_aggregation.messages import Stage
 from hazemap.protocols.secure_aggregation.neighbour_graph import commitment
 from hazemap.protocols.secure_aggregation.session_parameters import HASH, Mode, SessionParameters
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.protocols.secure_aggregation.unmasking import Opened
 from hazemap.trust.checked_contribution import contribution
 from hazemap.trust.cohort_assumptions import Cohort, Participation, Sampling

@@ -10,7 +10,7 @@ from hazemap.noisy_queries import Answer
 from hazemap.privacy.local_randomisers import Asymmetric, Symmetric, UnaryEncoding
 from hazemap.privacy.random_permutation import in_any_order
 from hazemap.privacy.random_stream import Stream
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
+from hazemap.privacy.signing_identities import Identity
 from hazemap.recipes.recipe import Recipe
 from hazemap.recipes.recipe_bins import RecipeBins, RecipeTable
 from hazemap.trust.cohort_assumptions import Cohort, Participation

@@ -16,7 +16,7 @@ from tests.server.processes import Crowd, Parent, Server
 
 from hazemap.codec import loads
 from hazemap.device.tab.device_page import DevicePage
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
+from hazemap.privacy.signing_identities import Identity
 from hazemap.recipes.signed_policy import SignedPolicy
 from hazemap.trust.recipe_terms import randomiser_of
 

@@ -10,13 +10,13 @@ import numpy as np
 from hazemap.errors import CodecError, Refused
 from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.signing_identities import Identity
 from hazemap.protocols.secure_aggregation import merkle_roster as roster
 from hazemap.protocols.secure_aggregation.client import Client
 from hazemap.protocols.secure_aggregation.messages import Stage
 from hazemap.protocols.secure_aggregation.neighbour_graph import commitment
 from hazemap.protocols.secure_aggregation.server import Server
 from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
 
 RING = b"a seed of thirty-two bytes, yes.."[:32]
 STAGES = [Stage.KEYS, Stage.PICKS, Stage.SHARES, Stage.MASKED, Stage.ASSENT, Stage.UNMASK]

@@ -20,10 +20,12 @@ from hazemap.protocols.secure_aggregation.messages import (
     Stage,
     Survivors,
     Unmask,
+    assent_statement,
+    keys_statement,
+    masked_statement,
 )
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.protocols.secure_aggregation.shamir_sharing import SHARE, split
-from hazemap.protocols.secure_aggregation.signing_identities import assent_statement, keys_statement, masked_statement
 
 from .people import STAGES, Session, dice, session
 

@@ -28,12 +28,14 @@ from hazemap.protocols.secure_aggregation.messages import (
     Stage,
     Survivors,
     Unmask,
+    assent_statement,
     decode,
+    keys_statement,
+    masked_statement,
 )
 from hazemap.protocols.secure_aggregation.minimum_parameters import MinimumParameters
 from hazemap.protocols.secure_aggregation.modular_packing import lifted, reduced, unpack
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.protocols.secure_aggregation.signing_identities import assent_statement, keys_statement, masked_statement
 
 from .people import Anything, FixedCoins, Session, session
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.signing_identities import Identity
 from hazemap.protocols.secure_aggregation import masks
 from hazemap.protocols.secure_aggregation import merkle_roster as roster
 from hazemap.protocols.secure_aggregation import neighbour_graph as graph
@@ -41,16 +42,19 @@ from hazemap.protocols.secure_aggregation.key_agreement import (
     seed_commitment,
     self_mask,
 )
-from hazemap.protocols.secure_aggregation.messages import Invitation, Neighbours, Stage, Unmask, decode
-from hazemap.protocols.secure_aggregation.modular_packing import lifted, pack, word
-from hazemap.protocols.secure_aggregation.server import Server
-from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
-from hazemap.protocols.secure_aggregation.signing_identities import (
-    Identity,
+from hazemap.protocols.secure_aggregation.messages import (
+    Invitation,
+    Neighbours,
+    Stage,
+    Unmask,
     assent_statement,
+    decode,
     keys_statement,
     masked_statement,
 )
+from hazemap.protocols.secure_aggregation.modular_packing import lifted, pack, word
+from hazemap.protocols.secure_aggregation.server import Server
+from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
 from hazemap.protocols.tls_encoding import TlsWriter
 
 FOLDER = Path(__file__).parents[2] / "vectors" / "secure_aggregation"

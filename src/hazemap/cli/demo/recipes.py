@@ -48,12 +48,12 @@ def recipes(
     The answers are sums of reports that each device has randomised, over HTTP on this machine alone. The demo has a
     ledger of its own: yours is not touched.
     """
-    from hazemap.algorithms import FrequentSequences
     from hazemap.cli.demo.map import files_in
     from hazemap.codec import dumps
-    from hazemap.protocols.secure_aggregation.signing_identities import Identity
+    from hazemap.privacy.signing_identities import Identity
     from hazemap.recipes.signed_policy import SignedPolicy
     from hazemap.service.operator_line import operator
+    from hazemap.study.searches import FrequentSequences
     from hazemap.study.study import Study
 
     if files_in(folder):

@@ -22,6 +22,7 @@ from hmac import digest
 from typing import Annotated, ClassVar, Final, Self
 
 from hazemap.errors import CodecError, InputError
+from hazemap.privacy.signing_identities import KEY, SIGNATURE, Identity, is_sound, verified
 from hazemap.protocols.dap.basic_types import Role
 from hazemap.protocols.dap.extensions import Extension
 from hazemap.protocols.dap.vdaf_configuration import (
@@ -31,7 +32,6 @@ from hazemap.protocols.dap.vdaf_configuration import (
     SumVecConfiguration,
     VdafConfiguration,
 )
-from hazemap.protocols.secure_aggregation.signing_identities import KEY, SIGNATURE, Identity, is_sound, verified
 from hazemap.protocols.tls_encoding import Structure, fixed, number
 
 ADMISSION: Final = 0xFF03

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.errors import CodecError, InputError, Refused
+from hazemap.privacy.signing_identities import Identity, verified
 from hazemap.protocols.secure_aggregation import merkle_roster as roster
 from hazemap.protocols.secure_aggregation.authenticated_encryption import associated, seal, unseal
 from hazemap.protocols.secure_aggregation.client_bitmap import Bitmap
@@ -40,7 +41,10 @@ from hazemap.protocols.secure_aggregation.messages import (
     Stage,
     Survivors,
     Unmask,
+    assent_statement,
     decode,
+    keys_statement,
+    masked_statement,
 )
 from hazemap.protocols.secure_aggregation.minimum_parameters import Judge
 from hazemap.protocols.secure_aggregation.modular_packing import lifted, pack, reduced, unpack
@@ -53,13 +57,6 @@ from hazemap.protocols.secure_aggregation.neighbour_graph import (
 )
 from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
 from hazemap.protocols.secure_aggregation.shamir_sharing import SHARE, is_share, split_all
-from hazemap.protocols.secure_aggregation.signing_identities import (
-    Identity,
-    assent_statement,
-    keys_statement,
-    masked_statement,
-    verified,
-)
 
 LOG = logging.getLogger("hazemap.protocols.secure_aggregation")
 

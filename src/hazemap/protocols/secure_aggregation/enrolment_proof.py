@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from hazemap.errors import InputError
-from hazemap.protocols.secure_aggregation.signing_identities import KEY, Identity, verified
+from hazemap.privacy.signing_identities import KEY, Identity, verified
 
 VERSION = 2
 """Of these messages. 1 had no challenge and named no server."""

@@ -7,13 +7,13 @@ from numpy.typing import NDArray
 
 from hazemap.errors import Refused
 from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.signing_identities import Identity
 from hazemap.protocols.secure_aggregation.client import Client, Contribution
 from hazemap.protocols.secure_aggregation.coins import DeviceCoins
 from hazemap.protocols.secure_aggregation.messages import Stage
 from hazemap.protocols.secure_aggregation.minimum_parameters import Judge, MinimumParameters
 from hazemap.protocols.secure_aggregation.server import Server
 from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.protocols.secure_aggregation.unmasking import Opened
 
 

@@ -14,16 +14,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
+from hashlib import sha256
+from struct import pack
 from typing import Annotated, ClassVar, Self
 
 from hazemap.errors import CodecError
+from hazemap.privacy.signing_identities import SIGNATURE
 from hazemap.protocols.secure_aggregation import authenticated_encryption as sealing
 from hazemap.protocols.secure_aggregation import merkle_roster as roster
 from hazemap.protocols.secure_aggregation import shamir_sharing as shamir
 from hazemap.protocols.secure_aggregation.client_bitmap import Bitmap
 from hazemap.protocols.secure_aggregation.key_agreement import KEY
 from hazemap.protocols.secure_aggregation.session_parameters import Hash, Terms
-from hazemap.protocols.secure_aggregation.signing_identities import SIGNATURE
 from hazemap.protocols.tls_encoding import (
     Form,
     Structure,
@@ -113,7 +115,7 @@ class PublicKeys(Structure):
     commitment: Hash
     """SHA-256 of the self-mask seed, bound to session and position"""
     signature: Signature
-    """Ed25519, by the client's identity, over `signing_identities.keys_statement`"""
+    """Ed25519, by the client's identity, over `keys_statement`"""
 
 
 @dataclass(frozen=True)
@@ -240,7 +242,7 @@ class Masked(InSession, kind=8, stage=Stage.MASKED):
 
     vector: Annotated[bytes, opaque(4)] = field(repr=False)
     signature: Signature
-    """over `signing_identities.masked_statement`"""
+    """over `masked_statement`"""
 
 
 @dataclass(frozen=True)
@@ -252,7 +254,7 @@ class Survivors(InSession, kind=9, stage=Stage.ASSENT):
 
 @dataclass(frozen=True)
 class Assent(InSession, kind=10, stage=Stage.ASSENT):
-    """From a client: its signature under `signing_identities.assent_statement`."""
+    """From a client: its signature under `assent_statement`."""
 
     signature: Signature
 
@@ -306,3 +308,19 @@ def decode(data: bytes) -> Message:
     message = _BY_KIND[kind].read(reader)
     reader.end()
     return message
+
+
+def keys_statement(session: bytes, position: int, seal: bytes, mask: bytes, commitment: bytes) -> bytes:
+    """What an identity signs about its keys of a session, to seal and to mask with."""
+    return b"hazemap 1 keys" + session + pack(">I", position) + seal + mask + commitment
+
+
+def masked_statement(session: bytes, position: int, sharers: Bitmap) -> bytes:
+    """What an identity signs about whom its vector is masked among: its neighbours of these."""
+    return b"hazemap 1 masked" + session + pack(">I", position) + sha256(sharers.bits).digest()
+
+
+def assent_statement(session: bytes, position: int, sharers: Bitmap, survivors: Bitmap) -> bytes:
+    """What an identity signs about whose vectors the sum is over: the one such statement it makes in a session."""
+    both = sha256(sharers.bits).digest() + sha256(survivors.bits).digest()
+    return b"hazemap 1 assent" + session + pack(">I", position) + both

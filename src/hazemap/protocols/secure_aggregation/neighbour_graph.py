@@ -22,11 +22,11 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from hazemap.arrays import Ints
 from hazemap.errors import InputError, Refused
+from hazemap.privacy.signing_identities import verified
 from hazemap.protocols.secure_aggregation import merkle_roster as roster
 from hazemap.protocols.secure_aggregation.client_bitmap import Bitmap
-from hazemap.protocols.secure_aggregation.messages import Neighbours, Peer
+from hazemap.protocols.secure_aggregation.messages import Neighbours, Peer, keys_statement
 from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
-from hazemap.protocols.secure_aggregation.signing_identities import keys_statement, verified
 
 
 def commitment(seed: bytes) -> bytes:

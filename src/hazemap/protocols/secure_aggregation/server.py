@@ -8,6 +8,7 @@ import numpy as np
 
 from hazemap.arrays import Bools, Ints
 from hazemap.errors import CodecError, InputError, NotOpened, Refused
+from hazemap.privacy.signing_identities import verified
 from hazemap.protocols.secure_aggregation import merkle_roster as rosters
 from hazemap.protocols.secure_aggregation.client_bitmap import Bitmap
 from hazemap.protocols.secure_aggregation.key_agreement import KeyPair
@@ -29,18 +30,15 @@ from hazemap.protocols.secure_aggregation.messages import (
     Stage,
     Survivors,
     Unmask,
+    assent_statement,
     decode,
+    keys_statement,
+    masked_statement,
 )
 from hazemap.protocols.secure_aggregation.modular_packing import unpack, word
 from hazemap.protocols.secure_aggregation.neighbour_graph import commitment, ring_neighbours
 from hazemap.protocols.secure_aggregation.secret_share_graph import SecretShareHolders
 from hazemap.protocols.secure_aggregation.session_parameters import HASH, Mode, SessionParameters
-from hazemap.protocols.secure_aggregation.signing_identities import (
-    assent_statement,
-    keys_statement,
-    masked_statement,
-    verified,
-)
 from hazemap.protocols.secure_aggregation.unmasking import Opened, Unmasking
 
 LOG = logging.getLogger("hazemap.protocols.secure_aggregation")

@@ -7,7 +7,7 @@ keeps them cannot link batches by them. The issuer stores nothing: the same pers
 from hmac import digest
 
 from hazemap.errors import InputError
-from hazemap.protocols.secure_aggregation.signing_identities import SIGNATURE, Identity, verified
+from hazemap.privacy.signing_identities import SIGNATURE, Identity, verified
 
 SERIAL = 32
 CREDENTIAL = SERIAL + SIGNATURE

@@ -1,19 +1,16 @@
-"""Who a device is to its peers: an Ed25519 key (RFC 8032) that was enrolled once and signs in every session.
+"""Signing keys (Ed25519, RFC 8032) of devices to their peers, and of those who ship policies and export ledgers.
 
-What it signs begins with the kind of statement and the name of the session, so that no signature serves twice.
+What a key signs begins with the kind of statement, so that no signature serves twice.
 """
 
 import os
 from collections.abc import Callable
-from hashlib import sha256
-from struct import pack
 from typing import NoReturn
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from hazemap.errors import CodecError
-from hazemap.protocols.secure_aggregation.client_bitmap import Bitmap
 
 KEY = 32
 SIGNATURE = 64
@@ -88,22 +85,6 @@ def verified(public: bytes, signature: bytes, message: bytes) -> bool:
     except (InvalidSignature, UnsupportedAlgorithm, ValueError):
         return False
     return True
-
-
-def keys_statement(session: bytes, position: int, sealing: bytes, masking: bytes, commitment: bytes) -> bytes:
-    """What an identity signs about its keys of a session."""
-    return b"hazemap 1 keys" + session + pack(">I", position) + sealing + masking + commitment
-
-
-def masked_statement(session: bytes, position: int, sharers: Bitmap) -> bytes:
-    """What an identity signs about whom its vector is masked among: its neighbours of these."""
-    return b"hazemap 1 masked" + session + pack(">I", position) + sha256(sharers.bits).digest()
-
-
-def assent_statement(session: bytes, position: int, sharers: Bitmap, survivors: Bitmap) -> bytes:
-    """What an identity signs about whose vectors the sum is over: the one such statement it makes in a session."""
-    told = sha256(sharers.bits).digest() + sha256(survivors.bits).digest()
-    return b"hazemap 1 assent" + session + pack(">I", position) + told
 
 
 def policy_statement(digest: bytes) -> bytes:

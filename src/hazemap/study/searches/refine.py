@@ -7,8 +7,6 @@ from math import floor, isfinite, log, sqrt
 import numpy as np
 
 from hazemap.algorithm_disclosure import Disclosure, Learned
-from hazemap.algorithms.item_counts import ItemCounts, counted_items
-from hazemap.algorithms.recipe_rounds import asked, check_template
 from hazemap.arrays import Floats
 from hazemap.errors import InputError
 from hazemap.field_types import EqualByFields, check_fields, own_array
@@ -16,6 +14,7 @@ from hazemap.noisy_queries import Answer, Prices, Query, Rounds
 from hazemap.recipes.buckets import MOST_BINS
 from hazemap.recipes.features import NumericEdges
 from hazemap.recipes.recipe import Recipe
+from hazemap.study.searches.item_counts import ItemCounts, asked, check_template, counted_items
 
 FULL = 8
 """Standard errors of the next round that a bucket is to hold, at least."""

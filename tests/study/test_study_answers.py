@@ -16,8 +16,8 @@ from hazemap.privacy.budget import ApproxDP
 from hazemap.privacy.statement import Statement
 from hazemap.recipes.features import Categories, Feature
 from hazemap.releases import Release, check_whole
-from hazemap.releases.study_answers import RoundAnswer, StudyAnswers
 from hazemap.server.study_statement import study_statement
+from hazemap.study.study_answers import RoundAnswer, StudyAnswers
 
 WORDS = recipe()
 OTHER = replace(recipe("lines"), features=(Feature("count", Categories(("few", "many"))), *WORDS.features))

@@ -8,8 +8,8 @@ from hazemap.algorithm_session import Exchange
 from hazemap.cells import Leaves
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
+from hazemap.federated.planning.trust_plan import MOST_PEOPLE, TRUSTS, named_trusts, planned_trusts
 from hazemap.noisy_queries import Query
-from hazemap.planning.trust_plan import MOST_PEOPLE, TRUSTS, named_trusts, planned_trusts
 from hazemap.privacy.budget import ApproxDP, PureDP
 from hazemap.server.campaign_spec import Campaign
 from hazemap.server.networked_two_servers import check_first_round

@@ -10,9 +10,6 @@ import pytest
 from tests.recipes.asking import recipe, typing
 
 from hazemap.algorithm_session import Unrecorded, replay, run
-from hazemap.algorithms import FrequentSequences, ItemCounts, ListedSequences
-from hazemap.algorithms.frequent_sequences import _room
-from hazemap.algorithms.item_counts import frequent_bins
 from hazemap.codec import dumps, loads
 from hazemap.errors import InputError, TranscriptMismatch
 from hazemap.noisy_queries import Answer
@@ -24,6 +21,9 @@ from hazemap.recipes.buckets import MOST_BINS
 from hazemap.recipes.features import PrefixTree
 from hazemap.recipes.recipe import NoMatch
 from hazemap.recipes.recipe_bins import KNOWN
+from hazemap.study.searches import FrequentSequences, ItemCounts, ListedSequences
+from hazemap.study.searches.frequent_items import _room
+from hazemap.study.searches.item_counts import frequent_bins
 from hazemap.tables.contribution_bounding import Sensitivity
 from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.curator import Curator

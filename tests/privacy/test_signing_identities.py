@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hazemap.errors import CodecError
-from hazemap.protocols.secure_aggregation.signing_identities import _FIELD, _SMALL, Identity, is_sound, verified
+from hazemap.privacy.signing_identities import _FIELD, _SMALL, Identity, is_sound, verified
 
 # RFC 8032 §7.1, tests 1 to 3: private key, public key, message, signature
 VECTORS = [

@@ -8,8 +8,6 @@ import pytest
 from tests.recipes.asking import recipe
 
 from hazemap.algorithm_session import Unrecorded, replay, run
-from hazemap.algorithms import Refine
-from hazemap.algorithms.refine import FINEST
 from hazemap.codec import dumps, loads
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
@@ -17,6 +15,8 @@ from hazemap.privacy.random_stream import Stream
 from hazemap.recipes.features import NumericEdges
 from hazemap.recipes.population_table import PopulationTable
 from hazemap.recipes.recipe_bins import KNOWN
+from hazemap.study.searches import Refine
+from hazemap.study.searches.refine import FINEST
 from hazemap.trust.curator import Curator
 
 FIRST = recipe(NumericEdges((0, 1)))

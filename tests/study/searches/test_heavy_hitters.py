@@ -10,7 +10,6 @@ import pytest
 from tests.recipes.asking import recipe, starts
 
 from hazemap.algorithm_session import Unrecorded, replay, run
-from hazemap.algorithms import HeavyHitters
 from hazemap.codec import dumps, loads
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
@@ -19,6 +18,7 @@ from hazemap.recipes.buckets import MOST_BINS
 from hazemap.recipes.population_table import PopulationTable
 from hazemap.recipes.recipe_bins import KNOWN
 from hazemap.recipes.string_prefixes import StringPrefixes
+from hazemap.study.searches import HeavyHitters
 from hazemap.trust.curator import Curator
 
 FIRST = recipe(StringPrefixes(("",), "ab", 1))

@@ -1,0 +1,1 @@
+"""What to expect of a trust model, before anybody is asked."""
