@@ -228,7 +228,7 @@ def mutated(rng: random.Random, kind: str) -> bytes:
     if kind in ("task", "announcement"):
         _vary(rng, values["Task"] if kind == "task" else values["CarriedTask"]["task"]["Task"])
     for _ in range(rng.choice((0, 0, 0, 0, 0, 1, 1, 1, 2))):
-        values = _other_values(rng, values)
+        values = with_other_values(rng, values)
     if rng.random() < 0.7:
         _set_price(values)
     text = json.dumps(values, sort_keys=True, separators=(",", ":"))
@@ -331,7 +331,7 @@ def _set_price(values: Any) -> None:
         return
 
 
-def _other_values(rng: random.Random, values: Any) -> Any:
+def with_other_values(rng: random.Random, values: Any) -> Any:
     """The same with one value changed somewhere below."""
     at, path = values, []
     while isinstance(at, dict | list) and at and (len(path) < 2 or rng.random() < 0.9):

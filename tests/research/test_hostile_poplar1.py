@@ -3,12 +3,12 @@
 import pytest
 
 from hazemap.errors import Refused
-from research.hostile_dap_messages import fuzzed
-from research.hostile_poplar1 import LEVELS, corpus, decided_by
+from research.hostile_bytes.poplar1 import LEVELS, corpus, decided_by
+from research.hostile_bytes.spoilt import fuzzed
 
 
 def test_spoilt_reports_of_poplar1_are_refused_or_count_for_at_most_one():
-    results = fuzzed(200, seed=3, targets=corpus())
+    results = fuzzed(200, 3, corpus())
     assert [(found.name, found.faults[:1]) for found in results if found.faults] == []
     assert all(found.refused for found in results)
 

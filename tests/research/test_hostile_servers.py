@@ -2,8 +2,8 @@
 
 import pytest
 
-from research.hostile_dap_messages import fuzzed
-from research.hostile_servers import corpus
+from research.hostile_bytes.servers import corpus
+from research.hostile_bytes.spoilt import fuzzed
 
 
 def faults(number, seed):

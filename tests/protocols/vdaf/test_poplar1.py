@@ -15,7 +15,7 @@ from hazemap.protocols.vdaf.idpf import MODULUS_INNER, IdpfBBCGGI21
 from hazemap.protocols.vdaf.poplar1 import Poplar1, SketchState
 from hazemap.protocols.vdaf.poplar1_parameter import Poplar1Parameter
 from hazemap.protocols.vdaf.vdaf import Continuation, InvalidReport, ReportShare, Vdaf
-from research.hostile_poplar1 import outcome
+from research.hostile_bytes.poplar1 import outcome
 
 from . import plain_poplar1
 

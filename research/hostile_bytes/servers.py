@@ -1,20 +1,16 @@
 """What a stranger might send to our servers: valid heads, messages and files, spoilt, and what each reader says.
 
-usage: python -m research.hostile_servers [--number 100000] [--seed 1] [--json FILE]
-
-Beside the messages of DAP (`research.hostile_dap_messages`) these are what all servers read: a request's head, as the
+Beside the messages of DAP (`research.hostile_bytes.dap_messages`) these are what all servers read: a request's head, as the
 guard takes it, the address that a proxy names, and the JSON and TOML of enrolments, orders and tasks. Nothing may fail
 but in words, take long, or be taken for what it does not say.
 """
 
-import argparse
 import asyncio
 import json
 from contextlib import suppress
 from fractions import Fraction
 from ipaddress import ip_address
 from pathlib import Path
-from time import process_time
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
@@ -45,7 +41,7 @@ from hazemap.service.http_limits import BODY, HttpLimits, LimitedHttp, limited
 from hazemap.service.rate_limit import place_of
 from hazemap.service.server_metrics import ServerMetrics
 from hazemap.studio.request_guard import FIELDS
-from research.hostile_dap_messages import Check, fuzzed, must, structure, summarise
+from research.hostile_bytes.spoilt import Check, must, structure
 
 HEADS: Final = [
     b"GET /v1/status HTTP/1.1\r\nHost: maps.example\r\n\r\n",
@@ -259,24 +255,3 @@ def task_files() -> list[bytes]:
 def terms() -> BatchTerms:
     """Of a batch at a shuffler."""
     return BatchTerms(1, bytes(16), bytes(32), bytes(32), bytes(32), 4, 86, 19, 30, 1_800_000_000)
-
-
-def main() -> None:
-    """Fuzz every reader, and say what came of it."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--number", type=int, default=100_000, help="inputs to each reader")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", type=Path, help="where the figures are written, too")
-    options = parser.parse_args()
-    start = process_time()
-    results = fuzzed(options.number, options.seed, corpus())
-    if options.json is not None:
-        rows = {
-            each.name: {"inputs": options.number, "taken": each.taken, "faults": len(each.faults)} for each in results
-        }
-        options.json.write_text(json.dumps({"seed": options.seed, "readers": rows}, indent=2) + "\n")
-    summarise(results, options.number, process_time() - start)
-
-
-if __name__ == "__main__":
-    main()

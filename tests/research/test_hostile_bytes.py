@@ -2,18 +2,19 @@ import pytest
 
 from hazemap.errors import CodecError
 from hazemap.protocols.tls_encoding import Structure
-from research.hostile_dap_messages import Found, corpus, fuzzed, little_room, structure, tried
+from research.hostile_bytes.dap_messages import corpus
+from research.hostile_bytes.spoilt import Found, fuzzed, little_room, structure, tried
 
 
 def test_decoders_of_dap_refuse_what_was_spoilt_or_read_what_it_says():
-    results = fuzzed(150, seed=1)
+    results = fuzzed(150, 1, corpus())
     assert [(found.name, found.faults[:1]) for found in results if found.faults] == []
     assert all(found.refused for found in results) and sum(found.taken for found in results) > 100
 
 
 @pytest.mark.slow
 def test_decoders_of_dap_refuse_what_was_spoilt_ten_thousand_times():
-    assert [(found.name, found.faults[:1]) for found in fuzzed(10_000, seed=2) if found.faults] == []
+    assert [(found.name, found.faults[:1]) for found in fuzzed(10_000, 2, corpus()) if found.faults] == []
 
 
 def test_the_greatest_length_at_every_place_takes_no_memory():
@@ -46,6 +47,6 @@ def test_a_decoder_that_believes_a_length_errs_or_reads_loosely_is_found_out():
 
     valid = [bytes(4)]
     targets = {"believes": (valid, believes), "clumsy": (valid, clumsy), "loose": (valid, structure(Loose))}
-    faults = {found.name: found.faults for found in fuzzed(60, seed=3, targets=targets)}
+    faults = {found.name: found.faults for found in fuzzed(60, 3, targets)}
     for name, what in (("believes", "MemoryError"), ("clumsy", "IndexError"), ("loose", "Unsound")):
         assert any(what in fault for fault in faults[name])

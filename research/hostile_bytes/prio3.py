@@ -1,22 +1,18 @@
 """Reports, messages and shares of Prio3 that a hostile client, server or collector might send.
 
-usage: python -m research.hostile_prio3 [--number 100000] [--seed 1] [--only VARIANT]
-
-Inputs are valid ones spoilt as in `research.hostile_dap_messages`. A spoilt report is refused by one server or the
+Inputs are valid ones spoilt as in `research.hostile_bytes.spoilt`. A spoilt report is refused by one server or the
 other; a spoilt message between servers is refused; bytes of shares of results may be refused, or taken for the one
 value that they encode. Histogram, one L1BoundSum and Sum go through machine code where `Prio3` does, the others through
 plain Python.
 """
 
-import argparse
 from functools import partial
-from time import process_time
 
 from hazemap.protocols.vdaf.prio3 import Prio3, prio3_count, prio3_histogram, prio3_l1_bound_sum, prio3_sum
 from hazemap.protocols.vdaf.prio3_verification import Prio3State
 from hazemap.protocols.vdaf.vdaf import Continuation
 from hazemap.protocols.vdaf.vdaf_versions import VDAF_08
-from research.hostile_dap_messages import Check, fuzzed, must, summarise
+from research.hostile_bytes.spoilt import Check, must
 
 NONCE = bytes(range(16))
 KINDS = {
@@ -94,21 +90,3 @@ def stored(vdaf: Prio3, data: bytes) -> None:
 def shared(vdaf: Prio3, data: bytes) -> None:
     """A share of a result."""
     must(vdaf.encode_agg_share(b"", vdaf.decode_agg_share(b"", data)) == data)
-
-
-def main() -> None:
-    """Fuzz every decoder, and say what came of it."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--number", type=int, default=100_000, help="inputs to each decoder")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", choices=KINDS, help="one variant")
-    options = parser.parse_args()
-    start = process_time()
-    kept = options.only or ""
-    targets = {name: each for name, each in corpus().items() if kept in ("", name.partition(":")[0])}
-    results = fuzzed(options.number, options.seed, targets)
-    summarise(results, options.number, process_time() - start)
-
-
-if __name__ == "__main__":
-    main()

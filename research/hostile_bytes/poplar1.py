@@ -1,18 +1,14 @@
 """Reports, messages and requests of Poplar1 that a hostile client, server or collector might send.
 
-usage: python -m research.hostile_poplar1 [--number 100000] [--seed 1]
-
-Inputs are valid ones spoilt as in `research.hostile_dap_messages`. Bytes may be refused, or taken for the one value
+Inputs are valid ones spoilt as in `research.hostile_bytes.spoilt`. Bytes may be refused, or taken for the one value
 that they encode. A spoilt report that both servers take counts for at most a single one among the nodes asked, and
 a spoilt message between servers is refused, or says the same in all that is decided by it; among others of a job it
 comes to what it comes to alone.
 """
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from time import process_time
 
 import numpy as np
 
@@ -22,7 +18,7 @@ from hazemap.protocols.vdaf.ntt_field import FIELD64
 from hazemap.protocols.vdaf.poplar1 import Poplar1, SketchState
 from hazemap.protocols.vdaf.poplar1_parameter import Poplar1Parameter
 from hazemap.protocols.vdaf.vdaf import Continuation, InvalidReport, ReportShare, Vdaf
-from research.hostile_dap_messages import Check, fuzzed, must, summarise
+from research.hostile_bytes.spoilt import Check, must
 
 POPLAR1 = Poplar1(6, most_prefixes=64)
 CTX, KEY, NONCE = b"a task", bytes(range(32)), bytes(range(16))
@@ -155,19 +151,3 @@ def stored(asking: bytes, data: bytes) -> None:
 def shared(asking: bytes, data: bytes) -> None:
     """An aggregate share."""
     must(POPLAR1.encode_agg_share(asking, POPLAR1.decode_agg_share(asking, data)) == data)
-
-
-def main() -> None:
-    """Fuzz every decoder, and say what came of it."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--number", type=int, default=100_000, help="inputs to each decoder")
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    start = process_time()
-    targets = corpus()
-    results = fuzzed(options.number, options.seed, targets)
-    summarise(results, options.number, process_time() - start)
-
-
-if __name__ == "__main__":
-    main()

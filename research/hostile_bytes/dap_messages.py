@@ -1,22 +1,9 @@
-"""Messages of DAP that a hostile peer might send: valid ones, spoilt, and what each decoder says of them.
+"""Messages of DAP that a hostile peer might send, and what each decoder says of them."""
 
-usage: python -m research.hostile_dap_messages [--number 100000] [--seed 1]
-
-A decoder may refuse bytes (`CodecError`, `Refused`) or give the one value that is written as those bytes. It may not
-fail in another way, work for long, or make room for what a length only promises. Every decoder gets `--number` inputs:
-spoilt one to four times in bits, bytes and lengths, or cut, doubled, or mixed with other messages.
-"""
-
-import argparse
-import random
-import resource
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from fractions import Fraction
-from time import process_time, thread_time
 
-from hazemap.errors import CodecError, Refused
+from hazemap.errors import Refused
 from hazemap.privacy.local_randomisers import Asymmetric, UnaryEncoding
 from hazemap.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from hazemap.privacy.signing_identities import Identity
@@ -47,47 +34,7 @@ from hazemap.protocols.dap.vdaf_configuration import (
 from hazemap.protocols.hpke import Aead, CipherSuite, Kdf, Kem, KeyPair
 from hazemap.protocols.tls_encoding import Structure
 from hazemap.protocols.vdaf.ping_pong import MessageType, PingPongMessage
-
-ROOM = 512 << 20
-"""Bytes of address space that all inputs together may take more than was there: a length of 2³² promises 4 GiB."""
-PATIENCE = 0.5
-"""CPU seconds for one input; a usual one takes 20 µs."""
-LONGEST = 8_192
-"""Bytes of an input, at most."""
-LENGTHS = (0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 1 << 20, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
-
-Check = Callable[[bytes], None]
-"""Takes any bytes: it refuses them, or finds that they are the encoding of what they were read as."""
-
-
-@dataclass
-class Found:
-    """What came of the inputs to one decoder."""
-
-    name: str
-    taken: int = 0
-    refused: int = 0
-    faults: list[str] = field(default_factory=list)
-
-
-class Unsound(Exception):
-    """Bytes were taken for what they are not the encoding of."""
-
-
-def must(true: bool) -> None:
-    """`Unsound` unless it is so."""
-    if not true:
-        raise Unsound("the bytes were taken for what they do not say")
-
-
-def structure(kind: type[Structure]) -> Check:
-    """The decoder of a structure."""
-
-    def check(data: bytes) -> None:
-        must(kind.from_bytes(data).to_bytes() == data)
-
-    return check
-
+from research.hostile_bytes.spoilt import Check, must, structure
 
 def understood_query(data: bytes) -> None:
     """A query, and what it asks for."""
@@ -293,113 +240,3 @@ def corpus() -> dict[str, tuple[list[bytes], Check]]:
         "credential": ([CREDIT.to_bytes()], admitted),
         "HPKE": ([SEALED.to_bytes()], opened),
     }
-
-
-def spoilt(rng: random.Random, data: bytes, others: Sequence[bytes]) -> bytes:
-    """The bytes after one to four accidents."""
-    out = bytearray(data)
-    for _ in range(rng.choice((1, 1, 1, 2, 3, 4))):
-        at = rng.randrange(len(out) + 1)
-        accident = rng.randrange(8)
-        if accident == 0 and out:
-            out[at % len(out)] ^= 1 << rng.randrange(8)
-        elif accident == 1 and out:
-            out[at % len(out)] = rng.choice((0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)))
-        elif accident == 2:
-            width = rng.choice((1, 2, 4, 8))
-            value = rng.choice((*LENGTHS, len(out), len(out) - at, rng.randrange(1 << 32)))
-            out[at : at + width] = (value % (1 << 8 * width)).to_bytes(width, "big")
-        elif accident == 3:
-            del out[at:]
-        elif accident == 4:
-            out += rng.randbytes(rng.choice((1, 2, 4, 32, 100)))
-        elif accident == 5:
-            del out[at : at + rng.choice((1, 2, 4, 32, rng.randrange(1, 100)))]
-        elif accident == 6:
-            out[at:at] = out[at : at + rng.choice((1, 4, 32, rng.randrange(1, 200)))]
-        else:
-            other = rng.choice(others)
-            start = rng.randrange(len(other) + 1)
-            out[at : at + rng.choice((0, 4, 32, 1000))] = other[start : start + rng.choice((4, 32, 1000))]
-    return bytes(out[:LONGEST])
-
-
-@contextmanager
-def little_room() -> Iterator[None]:
-    """A `MemoryError` for who takes much more memory than there was at the beginning."""
-    with open("/proc/self/statm") as pages:  # noqa: PTH123 - no file, and gone at once
-        now = int(pages.read().split()[0]) * resource.getpagesize()
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    most = now + ROOM if before[1] == resource.RLIM_INFINITY else min(now + ROOM, before[1])
-    resource.setrlimit(resource.RLIMIT_AS, (most, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, before)
-
-
-def tried(found: Found, check: Check, data: bytes) -> None:
-    """One input, and what came of it."""
-    start = thread_time()
-    try:
-        check(data)
-        found.taken += 1
-    except (CodecError, Refused):
-        found.refused += 1
-    except Exception as error:
-        found.faults.append(f"{type(error).__name__}: {error} from {data.hex()}")
-    took = thread_time() - start
-    if took > PATIENCE:  # memory may have been tidied up at the time: the least of three counts
-        took = min(took, *(timed(check, data) for _ in range(2)))
-    if took > PATIENCE:
-        found.faults.append(f"{took:.1f} s for {data.hex()}")
-
-
-def timed(check: Check, data: bytes) -> float:
-    """CPU seconds that an input takes, whatever comes of it."""
-    start = thread_time()
-    with suppress(Exception):
-        check(data)
-    return thread_time() - start
-
-
-def fuzzed(number: int, seed: int, targets: dict[str, tuple[list[bytes], Check]] | None = None) -> list[Found]:
-    """`number` inputs to every decoder, and what came of them."""
-    targets = corpus() if targets is None else targets
-    everything = [data for valid, _ in targets.values() for data in valid]
-    results = []
-    with little_room():
-        for name, (valid, check) in targets.items():
-            rng, found = random.Random(f"{seed} {name}"), Found(name)  # noqa: S311 - to be drawn again alike
-            for data in valid:
-                check(data)
-            for _ in range(number):
-                tried(found, check, spoilt(rng, rng.choice(valid), everything))
-            results.append(found)
-    return results
-
-
-def summarise(results: Sequence[Found], number: int, seconds: float) -> None:
-    """Print what became of so many inputs to each decoder; an error where there are faults."""
-    for found in results:
-        print(f"{found.name:28} {found.refused:>9,} refused {found.taken:>9,} taken {len(found.faults):>3} faults")
-        for fault in found.faults[:3]:
-            print(f"    {fault[:2_000]}")
-    print(f"{len(results)} decoders, {number:,} inputs each, {seconds:.0f} s of CPU")
-    if any(found.faults for found in results):
-        raise SystemExit(1)
-
-
-def main() -> None:
-    """Fuzz every decoder, and say what came of it."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--number", type=int, default=100_000, help="inputs to each decoder")
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    start = process_time()
-    results = fuzzed(options.number, options.seed)
-    summarise(results, options.number, process_time() - start)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,331 @@
+"""What a device reads of its server, and a server of its devices: work, announcements, tickets, heads of accounts, logs.
+
+Signatures are verified where a reader does so itself; they are never made anew for spoilt bytes.
+"""
+
+import json
+import random
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from functools import partial
+from hashlib import sha256
+from types import SimpleNamespace
+from typing import Any, Final, cast
+
+from tests.device.hostile_bytes import mutated, recipes, valid, with_other_values
+
+from hazemap import codec
+from hazemap.cells import Leaves
+from hazemap.device.account_head import HEAD, HeadSeal
+from hazemap.device.carried_answers import carried_task
+from hazemap.device.consent_policy import Policy
+from hazemap.device.enrolment import Enrolment, enrolled
+from hazemap.device.http_client import HttpReply
+from hazemap.device.public_recipe_log import PublicRecipeLog
+from hazemap.device.report_credentials import ReportCredentials
+from hazemap.device.server_task import ReadTasks, ServerTask
+from hazemap.device.shuffled_line import ShuffledLine
+from hazemap.encoders import Counts
+from hazemap.errors import HazemapError, Refused
+from hazemap.privacy.budget import PureDP
+from hazemap.protocols.chained_log import LogHead
+from hazemap.protocols.dap.report_credentials import ISSUED, report_key
+from hazemap.protocols.hpke import Kem, KeyPair
+from hazemap.protocols.secure_aggregation.enrolment_proof import CHALLENGE, Challenge
+from hazemap.protocols.secure_aggregation.session_parameters import Mode
+from hazemap.protocols.secure_aggregation.signing_identities import Identity
+from hazemap.protocols.shuffle import credential as shuffle_credential
+from hazemap.protocols.shuffle.submission import read_submission, submitted
+from hazemap.noisy_queries import Query
+from hazemap.recipes.policy import Carrier
+from hazemap.recipes.policy_document import canonical, example
+from hazemap.recipes.recipe_file import EXAMPLE, recipe_from_toml
+from hazemap.recipes.recipe_log_format import FORMAT
+from hazemap.recipes.signed_policy import SignedPolicy
+from hazemap.server.device_endpoints import deposited, written
+from hazemap.server.enrolment_codes import made_up, spelled
+from hazemap.server.shard import SeatTask
+from hazemap.server.task_provisioning import issuing
+from hazemap.service.route_guard import bearer
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.tables.contribution_bounding import AtMostRows
+from hazemap.trust.carried_tasks import CarriedTask
+from hazemap.trust.cohort_assumptions import Cohort
+from hazemap.trust.device_tasks import Task
+from hazemap.trust.report_carriers import ByShuffler, ByTwoServers
+from hazemap.trust.shuffled_tasks import batch_terms
+from hazemap.trust.two_server_tasks import round_tasks
+from research.hostile_bytes.spoilt import Reader, in_words, must, text
+
+ISSUER, DEVICE, OTHER = (Identity.from_bytes(bytes([number]) * 32) for number in (1, 2, 3))
+SECRET, SESSION = bytes(range(32)), bytes(range(32, 64))
+ONE, TWO, AT = "https://one.example/", "https://two.example/", "https://maps.example"
+SEAL: Final = HeadSeal(SECRET, ISSUER.public)
+MIX, ANALYSER = (KeyPair.derived(Kem.X25519_HKDF_SHA256, each * 32) for each in (b"m", b"a"))
+RULES = Policy(shufflers=(f"{ONE}#{sha256(MIX.public).hexdigest()}",), upload=1 << 30)
+UNTIL = datetime(2026, 12, 1, tzinfo=UTC)
+
+
+def corpus() -> dict[str, Reader]:
+    """By the name of a reader, bytes that it takes, and the reader."""
+    kept = valid()
+    signed = SignedPolicy.sign(example(), ISSUER).to_json().encode()
+    return {
+        "work": Reader(kept["work"], work, partial(mutated, kind="work")),
+        "task": Reader(kept["task"], task, partial(mutated, kind="task")),
+        "announcement": Reader(kept["announcement"], announcement, partial(mutated, kind="announcement")),
+        "announcement of a recipe": Reader([found := _of_a_recipe()], announcement, changed([found], _announced)),
+        "policy": Reader([signed], in_words(policy), changed([signed])),
+        "recipe": Reader([EXAMPLE.encode()], in_words(recipe)),
+        "page of the recipe log": Reader(kept["log"], partial(page, 0), partial(mutated, kind="log")),
+        "page that goes on": Reader([_rest(3)], partial(page, 3)),
+        **_heads(),
+        **_tickets(),
+        **_credentials(),
+        **_shuffled(),
+    }
+
+
+def changed(
+    texts: Sequence[bytes], vary: Callable[[random.Random, Any], None] = lambda *_: None
+) -> Callable[[random.Random], bytes]:
+    """One of these JSON texts with one or two of its values changed, written as they are."""
+
+    def draw(rng: random.Random) -> bytes:
+        values = json.loads(rng.choice(texts))
+        vary(rng, values)
+        for _ in range(rng.choice((0, 1, 1, 1, 2))):
+            values = with_other_values(rng, values)
+        return json.dumps(values, sort_keys=True, separators=(",", ":")).encode(errors="surrogatepass")
+
+    return draw
+
+
+def ended(running: Coroutine[Any, Any, Any]) -> Any:
+    """What becomes of a coroutine that waits for nobody."""
+    try:
+        running.send(None)
+    except StopIteration as found:
+        return found.value
+    raise AssertionError("it waits")
+
+
+@dataclass(frozen=True)
+class Wire:
+    """A server that answers this; what is asked of `first` has an answer of its own."""
+
+    status: int
+    content: bytes
+    first: str = ""
+    answer: bytes = b""
+
+    async def send(self, method: str, path: str, ticket: str = "", content: bytes = b"", kind: str = "") -> HttpReply:
+        """One request."""
+        return HttpReply(200, None, self.answer) if path == self.first else HttpReply(self.status, None, self.content)
+
+
+def work(data: bytes) -> None:
+    """What a server asks one device to do next; a number of another week ends with this one."""
+    found = ServerTask.from_json(data)
+    must(len(found.session) == 32 and len(found.head) in (0, HEAD) and found.ends(1.0) <= 1 + 7 * 86_400)
+
+
+def task(data: bytes) -> None:
+    """A round of a secure sum, which is written in one way."""
+    found = ReadTasks().find(text(data)).task
+    must(codec.dumps(found).encode() == data and found.digest == sha256(data).digest())
+
+
+def announcement(data: bytes) -> None:
+    """A round whose report goes to other servers, and their tasks, which follow from it."""
+    carried_task.cache_clear()
+    found = carried_task(text(data))
+    must(codec.dumps(found).encode() == data)
+    try:
+        tasks = round_tasks(found, ISSUER.public)
+    except HazemapError as error:
+        raise Refused(str(error)) from None
+    must(len({each.id for each in tasks}) == len(tasks) > 0)
+
+
+def _of_a_recipe() -> bytes:
+    asked = replace(recipe_from_toml(EXAMPLE), carrier=Carrier.TWO_SERVERS)
+    round_ = Task.asking(asked, "study", 1, Cohort(20_000, 10_000, mode=Mode.SEMI_HONEST))
+    return codec.dumps(CarriedTask(round_, ByTwoServers(ONE, TWO, 18_000), "ab" * 32, 1_800_000_000)).encode()
+
+
+def _announced(rng: random.Random, values: Any) -> None:
+    """Let as many people be asked as are needed, or not, by a batch of another size."""
+    asked = values["CarriedTask"]
+    asked["carrier"]["ByTwoServers"]["minimum"] = people = rng.choice((1, 10_000, 18_000, 20_000, 1 << 24))
+    if rng.random() < 0.5:
+        asked["task"]["Task"]["cohort"]["Cohort"] |= {"people": people + 2, "shard": min(people + 2, 10_000)}
+
+
+def policy(data: bytes) -> None:
+    """A policy with a signature; it means the same however its digits are written."""
+    found = SignedPolicy.from_json(data)
+    must(SignedPolicy.from_json(found.to_json()) == found and len(canonical(found.policy)) > 0)
+    try:
+        found.verify(found.key)
+    except Refused:
+        return
+    must(found.to_json() == SignedPolicy.sign(example(), ISSUER).to_json())
+
+
+def recipe(data: bytes) -> None:
+    """A recipe as its author writes it."""
+    must(len(recipe_from_toml(text(data)).digest) == 64)
+
+
+def page(known: int, data: bytes) -> None:
+    """A page of the server's public log, by a device that knows some entries: it goes on from them, or is refused."""
+    log, lines = PublicRecipeLog(), recipes()["log"][:known]
+    log.take(lines)
+    ended(log._page(Wire(200, data)))
+    new = [line for line in data.decode().split("\n") if line]
+    must(log.head == FORMAT.checked([*lines, *(new[1:] if known else new)]))
+    must(log.rewritten(LogHead()) is None and log.rewritten(log.head) is None)
+
+
+def _rest(known: int) -> bytes:
+    return "\n".join(recipes()["log"][known - 1 :]).encode()
+
+
+def _heads() -> dict[str, Reader]:
+    """Heads of accounts: as a device opens them, as it deposits them, and as a server has kept and gives them back."""
+    heads = {number: SEAL.sealed(number) for number in (0, 1, 7, (1 << 64) - 1)}
+
+    def opened(data: bytes) -> None:
+        number = SEAL.opened(data)
+        must((number is None) == (data not in heads.values()))
+        if number is None:
+            raise Refused("it was not sealed here")
+        must(heads[number] == data)
+
+    def head_deposited(data: bytes) -> None:
+        found = deposited({"query_string": data})
+        must(found == b"" or data == b"head=" + found.hex().encode())
+        if not found:
+            raise Refused("it is not written as a head")
+
+    def given_back(data: bytes) -> None:
+        for message in (b"", b"a message"):
+            content, _ = written(SeatTask(SESSION, 1, None, message, UNTIL), compressed=False, head=data)
+            found = ServerTask.from_json(content)
+            must((found.session, found.message, found.until) == (SESSION, message, UNTIL.timestamp()))
+            must(found.head == (data if len(data) == HEAD else b""))
+        opened(found.head)
+
+    queries = [b"head=" + each.hex().encode() for each in heads.values()]
+    stored = list(heads.values())
+    return {
+        "head, opened by a device": Reader(stored, opened),
+        "head, deposited": Reader(queries, head_deposited),
+        "head, kept and given back": Reader(stored, given_back),
+    }
+
+
+def _tickets() -> dict[str, Reader]:
+    """What a server says when a device enrols, and what a device shows it later."""
+    device = Enrolment(DEVICE.to_bytes(), SECRET)
+    asked = Challenge.signed(ISSUER, AT, DEVICE.public, bytes(CHALLENGE))
+    fields = {"server": asked.server, "challenge": asked.nonce, "signature": asked.signature}
+    genuine = json.dumps({name: value.hex() for name, value in fields.items()}).encode()
+    ticket = json.dumps({"device": "ann", "ticket": "0123456789abcdef"}).encode()
+    refusal = json.dumps({"error": "this enrolment code was used before"}).encode()
+
+    def challenged(data: bytes) -> None:
+        found = ended(enrolled(device, Wire(201, ticket, "/v1/challenge", data), AT, "code"))
+        must(found.pinned == ISSUER.public.hex())
+
+    def given(data: bytes) -> None:
+        found: Enrolment = ended(enrolled(device, Wire(201, data, "/v1/challenge", genuine), AT, "code"))
+        must(Enrolment.from_bytes(found.to_bytes()) == found and 0 < len(found.ticket or "") <= len(data))
+        shown = b"Bearer " + (found.ticket or "").encode("ascii")
+        must(bearer({"headers": [(b"authorization", shown)]}) == found.ticket and (found.name or "").isprintable())
+
+    def refused(data: bytes) -> None:
+        try:
+            ended(enrolled(device, Wire(403, data, "/v1/challenge", genuine), AT, "code"))
+        except Refused as error:
+            must(str(error).isprintable() and len(str(error)) < 400)
+            return
+        must(False)
+
+    def shown(data: bytes) -> None:
+        found = bearer({"headers": [(b"authorization", data)]})
+        if not found:
+            raise Refused("no ticket")
+        must(data.decode("latin-1").lower().startswith("bearer") and found in data.decode("latin-1"))
+
+    def code(data: bytes) -> None:
+        found = spelled(text(data))
+        if found is None:
+            raise Refused("no code")
+        must(spelled(found) == found and len(found) == 23)
+
+    return {
+        "challenge, read by a device": Reader([genuine], in_words(challenged), changed([genuine])),
+        "ticket, given": Reader([ticket], in_words(given), changed([ticket])),
+        "refusal to enrol": Reader([refusal], refused, changed([refusal])),
+        "ticket, shown": Reader([b"Bearer 0123456789abcdef", b"bearer  x"], shown),
+        "code of an enrolment": Reader([made_up().encode() for _ in range(4)], code),
+    }
+
+
+def _credentials() -> dict[str, Reader]:
+    """Credentials of a round over two servers: as a device asks for them, and as it is given them."""
+    tasks = round_tasks(carried_task(_of_a_recipe().decode()), ISSUER.public)
+    keys = b"".join(report_key(SECRET, each.id).public for each in tasks)
+    issue = issuing(ISSUER, SECRET, tasks)
+    asking = cast("Any", SimpleNamespace(identity=DEVICE.public))
+    given = issue(asking, keys)
+
+    def asked(data: bytes) -> None:
+        found = issue(asking, data)
+        must(len(found) == ISSUED * len(tasks) and (found == given) == (data == keys))
+
+    def received(data: bytes) -> None:
+        async def answer(_: bytes, keys: bytes) -> bytes:  # noqa: ARG001 - whatever is asked
+            return data
+
+        held = ReportCredentials(SESSION, SECRET, ISSUER.public, answer)
+        ended(held.fetch(tasks))
+        must(data == given and held.held(tasks[0]).task_id == tasks[0].id)
+
+    return {
+        "keys that ask for credentials": Reader([keys], in_words(asked)),
+        "credentials, given to a device": Reader([given], received),
+    }
+
+
+def _shuffled() -> dict[str, Reader]:
+    """What a device alone is told of a round through a shuffler, and what the shuffler is sent."""
+    carried = _through_a_shuffler()
+    terms = batch_terms(carried, ISSUER.public, ANALYSER.public)
+    credential = shuffle_credential.issued(ISSUER, SECRET, terms.digest, b"ann")
+    messages = [bytes(terms.message_bytes)] * terms.messages
+    request = submitted(terms, MIX.public, credential, messages, SECRET)
+    told = ANALYSER.public + credential
+    lines = cast("Any", None)
+
+    def heard(data: bytes) -> None:
+        reason = ShuffledLine(carried, RULES, lines, data, ISSUER.public).refusal()
+        if reason is not None:
+            raise Refused(reason)
+        must(data == told)
+
+    def sent(data: bytes) -> None:
+        must(read_submission(terms, MIX, data) == (credential[:32], b"".join(messages)) and data == request)
+
+    return {"credential and key of a shuffled round": Reader([told], heard), "submission to a shuffler": Reader([request], sent)}
+
+
+def _through_a_shuffler() -> CarriedTask:
+    query = Query(Counts(Leaves.at_level(Quadtree.world(depth=2), 1), AtMostRows(1)), Fraction(1))
+    cohort = Cohort(60, 60, Fraction(1, 4), Fraction(1, 10))
+    round_ = Task("homes", "a map", 1, query, PureDP(1), PureDP(1), cohort)
+    return CarriedTask(round_, ByShuffler(ONE, 45, MIX.public.hex()), "ab" * 32, 1_000_000)
