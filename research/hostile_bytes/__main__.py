@@ -3,8 +3,8 @@
     python -m research.hostile_bytes --only 'secure_sums:Client*' --number 1000000
 
 Every reader of bytes from outside is one row of a table: its name, bytes that it takes, and the reader. Here they are
-spoilt (`spoilt.py` says how), `--number` times for every reader. Nothing may fail but in words, take long or much room,
-or be taken for what it does not say. `--list` names the readers; `--json` adds the figures to a file after each of them.
+spoilt (`spoilt.py` says how), `--number` times for every reader. Nothing may fail but in words, take long or much
+room, or be taken for what it does not say. `--list` names the readers; `--json` adds the figures to a file.
 """
 
 import argparse
@@ -32,7 +32,8 @@ SHOWN: Final = 3
 
 def row(found: Found, seed: int) -> dict[str, Any]:
     """The figures of a reader."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout  # noqa: S603 - fixed words
     return {
         "inputs": found.inputs,
         "taken": found.taken,

@@ -36,6 +36,7 @@ from hazemap.protocols.tls_encoding import Structure
 from hazemap.protocols.vdaf.ping_pong import MessageType, PingPongMessage
 from research.hostile_bytes.spoilt import Check, must, structure
 
+
 def understood_query(data: bytes) -> None:
     """A query, and what it asks for."""
     query = collection.Query.from_bytes(data)

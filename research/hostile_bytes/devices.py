@@ -1,4 +1,4 @@
-"""What a device reads of its server, and a server of its devices: work, announcements, tickets, heads of accounts, logs.
+"""What a device reads of its server, and a server of its devices: work, announcements, tickets, heads and logs.
 
 Signatures are verified where a reader does so itself; they are never made anew for spoilt bytes.
 """
@@ -29,6 +29,7 @@ from hazemap.device.server_task import ReadTasks, ServerTask
 from hazemap.device.shuffled_line import ShuffledLine
 from hazemap.encoders import Counts
 from hazemap.errors import HazemapError, Refused
+from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import PureDP
 from hazemap.protocols.chained_log import LogHead
 from hazemap.protocols.dap.report_credentials import ISSUED, report_key
@@ -38,7 +39,6 @@ from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.protocols.shuffle import credential as shuffle_credential
 from hazemap.protocols.shuffle.submission import read_submission, submitted
-from hazemap.noisy_queries import Query
 from hazemap.recipes.policy import Carrier
 from hazemap.recipes.policy_document import canonical, example
 from hazemap.recipes.recipe_file import EXAMPLE, recipe_from_toml
@@ -121,7 +121,7 @@ class Wire:
     first: str = ""
     answer: bytes = b""
 
-    async def send(self, method: str, path: str, ticket: str = "", content: bytes = b"", kind: str = "") -> HttpReply:
+    async def send(self, _method: str, path: str, *_: object, **__: object) -> HttpReply:
         """One request."""
         return HttpReply(200, None, self.answer) if path == self.first else HttpReply(self.status, None, self.content)
 
@@ -321,7 +321,10 @@ def _shuffled() -> dict[str, Reader]:
     def sent(data: bytes) -> None:
         must(read_submission(terms, MIX, data) == (credential[:32], b"".join(messages)) and data == request)
 
-    return {"credential and key of a shuffled round": Reader([told], heard), "submission to a shuffler": Reader([request], sent)}
+    return {
+        "credential and key of a shuffled round": Reader([told], heard),
+        "submission to a shuffler": Reader([request], sent),
+    }
 
 
 def _through_a_shuffler() -> CarriedTask:

@@ -5,7 +5,6 @@ Clients and a server that take a spoilt message, and clients that go on from a s
 these readers are named `… in a session`.
 """
 
-import logging
 from collections import defaultdict
 from collections.abc import Callable
 from copy import deepcopy
@@ -86,7 +85,6 @@ def turns(mode: Mode) -> list[Turn]:
 
 def corpus() -> dict[str, Reader]:
     """By the name of a reader, bytes that it takes, and the reader."""
-    logging.getLogger("hazemap.protocols.secure_aggregation").setLevel(logging.ERROR)  # a line for each refusal
     every = [turn for mode in Mode for turn in turns(mode)]
     sent, within = defaultdict[str, list[bytes]](list), dict[str, Reader]()
     for turn in (each for each in every if each.position < SHOWN):
@@ -171,7 +169,11 @@ def state_read(data: bytes) -> None:
 
 def goes_on(every: list[Turn]) -> Check:
     """A client whose state comes back from a bad disk, and is sent what comes next: it says so, or lives on."""
-    due = {(turn.here.terms.mode, turn.position, ClientState.from_bytes(turn.state).stage): turn for turn in every if turn.state}
+    due = {
+        (turn.here.terms.mode, turn.position, ClientState.from_bytes(turn.state).stage): turn
+        for turn in every
+        if turn.state
+    }
 
     def check(data: bytes) -> None:
         state = ClientState.from_bytes(data)

@@ -1,8 +1,7 @@
 """What a stranger might send to our servers: valid heads, messages and files, spoilt, and what each reader says.
 
-Beside the messages of DAP (`research.hostile_bytes.dap_messages`) these are what all servers read: a request's head, as the
-guard takes it, the address that a proxy names, and the JSON and TOML of enrolments, orders and tasks. Nothing may fail
-but in words, take long, or be taken for what it does not say.
+Beside the messages of DAP (`dap_messages`) these are what all servers read: a request's head, as the guard takes it,
+the address that a proxy names, and the JSON and TOML of enrolments, orders and tasks.
 """
 
 import asyncio
@@ -10,9 +9,9 @@ import json
 from contextlib import suppress
 from fractions import Fraction
 from ipaddress import ip_address
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final, cast
+from weakref import finalize
 
 import uvicorn
 
@@ -92,6 +91,7 @@ class Heads:
 
     def __init__(self) -> None:
         self.loop, self.limits, self.counts = asyncio.new_event_loop(), HttpLimits(), ServerMetrics()
+        finalize(self, self.loop.close)
         self.kind = limited(self.limits, self.counts)
         self.config = uvicorn.Config(
             self.application, log_config=None, lifespan="off", proxy_headers=False, interface="asgi3"

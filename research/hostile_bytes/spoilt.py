@@ -6,6 +6,7 @@ one to four accidents: a bit, a byte, a length or a type is another, something i
 another valid input. Of texts half of the inputs are changed in their values instead.
 """
 
+import logging
 import random
 import resource
 import signal
@@ -173,6 +174,17 @@ def no_hanging() -> Iterator[Callable[[], None]]:
         signal.signal(signal.SIGPROF, before)
 
 
+@contextmanager
+def no_log() -> Iterator[None]:
+    """A line for every refusal would be a gigabyte."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
 def tried(found: Found, check: Check, data: bytes) -> None:
     """One input, and what came of it."""
     start = thread_time()
@@ -223,7 +235,7 @@ def fuzzed(
     table = {name: Reader(*each) for name, each in readers.items()}
     everything = [data for each in table.values() for data in each.valid]
     results = []
-    with little_room(), no_hanging() as wind:
+    with little_room(), no_hanging() as wind, no_log():
         for name, reader in table.items():
             if not only(name):
                 continue

@@ -439,6 +439,14 @@ def vectors() -> list[dict[str, Any]]:
     )
     cell = re.search(rb'"uint64",\[([0-9]+)', hexagons)[1]
     more += [("task", hexagons.replace(cell, str(int(cell) | 7 << 42).encode()), 3)]  # no cell of H3, and by no rule
+    whole = f"[{cell.decode()}".encode(), b"[%d" % (int(cell) - 1)  # a digit that is not used is not 7
+    more += [
+        ("task", hexagons.replace(*whole), 1),
+        ("task", hexagons.replace(whole[0], b"[%d" % (int(cell) | 1 << 56)), 1),
+    ]
+    handed = next(each["task"] for each in recipes()["tasks"] if '< :n"' in each["task"])
+    unbound = (r":n\ud83c\udf0d", ":n(n)", ":n::n")  # one token of SQLite each
+    more += [("task", handed.replace('< :n"', f'< {each}"').encode(), 0) for each in unbound]
     work = valid()["work"][1]
     heads = (
         b'"AB"',

@@ -1,7 +1,10 @@
+"""Whatever a peer sends is refused in words, or is what it says: messages of DAP, and what devices and servers say."""
+
 import pytest
 
 from hazemap.errors import CodecError
 from hazemap.protocols.tls_encoding import Structure
+from research.hostile_bytes import devices
 from research.hostile_bytes.dap_messages import corpus
 from research.hostile_bytes.spoilt import Found, fuzzed, little_room, structure, tried
 
@@ -10,6 +13,17 @@ def test_decoders_of_dap_refuse_what_was_spoilt_or_read_what_it_says():
     results = fuzzed(150, 1, corpus())
     assert [(found.name, found.faults[:1]) for found in results if found.faults] == []
     assert all(found.refused for found in results) and sum(found.taken for found in results) > 100
+
+
+def test_readers_of_devices_refuse_what_was_spoilt_or_read_what_it_says():
+    results = fuzzed(10, 1, devices.corpus())
+    assert [(found.name, found.faults[:1]) for found in results if found.faults] == []
+    assert sum(found.taken for found in results) > 20 < sum(found.refused for found in results)
+
+
+@pytest.mark.slow
+def test_readers_of_devices_refuse_what_was_spoilt_three_thousand_times():
+    assert [(found.name, found.faults[:1]) for found in fuzzed(3_000, 2, devices.corpus()) if found.faults] == []
 
 
 @pytest.mark.slow

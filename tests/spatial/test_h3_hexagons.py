@@ -49,6 +49,17 @@ def test_children_parents_and_levels_are_h3s(place: tuple[float, float], resolut
             assert GLOBE.names(GLOBE.parent(found)) == [h3.cell_to_parent(name) for name in names]
 
 
+@pytest.mark.parametrize("other", [lambda cell: cell - 1, lambda cell: cell | 1 << 56, lambda cell: cell & ~(1 << 59)])
+def test_a_number_that_is_written_in_another_way_than_a_cell_is_none_of_a_tree(other):
+    """Else it would stand for that cell, twice in a list and of no area."""
+    tree = Hexagons(Box(13.2, 52.4, 13.6, 52.6), coarsest=6, finest=8)
+    for cells in (tree.root, tree.children(tree.root)):
+        numbers = np.array([other(cell) for cell in cells.tolist()], dtype=np.uint64)
+        assert (tree.level(cells) >= 0).all() and (tree.level(numbers) == -1).all()
+        with pytest.raises(InputError, match="cells of other levels"):
+            Leaves(tree, numbers[:1])
+
+
 @given(places, st.integers(0, 11), st.integers(0, 3))
 @settings(max_examples=30, deadline=None)
 def test_a_span_runs_from_the_first_to_the_last_descendant(

@@ -115,8 +115,10 @@ class Hexagons:
         return found
 
     def level(self, cells: Cells) -> NDArray[np.int64]:
-        """Resolutions below the coarsest."""
-        return _resolution(np.asarray(cells, dtype=np.uint64)) - self.coarsest
+        """Resolutions below the coarsest; −1 for numbers that are not written as an index of their resolution."""
+        numbers = np.asarray(cells, dtype=np.uint64)
+        resolution = _resolution(numbers)
+        return np.where(numbers == _index(resolution, numbers), resolution - self.coarsest, -1)
 
     def span(self, cells: Cells) -> tuple[Cells, Cells]:
         """The numbers of all descendants, and those beside them that name no cell, so that spans tile.

@@ -1,6 +1,9 @@
 """A client answers a stage once, and remembers what it answered before anybody hears it."""
 
+import tracemalloc
+import zlib
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -125,6 +128,32 @@ def _states() -> dict[Stage, bytes]:
 
 
 STATES = _states()
+
+
+@pytest.mark.parametrize("damage", ["junk", "cut", "another", "a bomb", "none"])
+def test_a_contribution_that_is_not_the_one_committed_to_is_refused_and_no_more_of_it_is_unpacked(damage):
+    here = session(5)
+    here.until(Stage.MASKED)
+    state, message = ClientState.from_bytes(here.saved[ME]), here.server.message_for(ME)
+    packed = zlib.decompress(state.contribution)
+    spoilt = {
+        "junk": b"junk",
+        "cut": state.contribution[:4],
+        "another": zlib.compress(bytes(len(packed))),
+        "a bomb": zlib.compress(packed + bytes(1 << 26)),
+        "none": b"",
+    }
+    coins = FixedCoins(f"client {ME}", b"noise %d" % ME)
+    bad = replace(state, contribution=spoilt[damage]).to_bytes()
+    client = Client.resume(bad, here.identities[ME], Anything(), lambda _: here.vectors[ME], None, coins)
+    tracemalloc.start()
+    try:
+        with pytest.raises(CodecError, match="the contribution in this memory is damaged"):
+            client.receive(message)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 22
+    finally:
+        tracemalloc.stop()
+    assert client.stage is Stage.SHARES
 
 
 @pytest.mark.parametrize("mode", Mode)

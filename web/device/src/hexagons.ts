@@ -91,10 +91,13 @@ export class Hexagons implements CellTree {
     return (number << this.unused) | ((1n << this.unused) - 1n);
   }
 
-  /** Whether a number has a resolution of the tree. It may be no cell of H3: then no point lies in it, and it has no area. */
+  /**
+   * Whether a number is written as the cells of the tree's resolutions are. It may be no cell of H3: then no point lies in it,
+   * and it has no area.
+   */
   isCell(cell: bigint): boolean {
     const resolution = resolutionOf(cell);
-    return this.coarsest <= resolution && resolution <= this.finest;
+    return this.coarsest <= resolution && resolution <= this.finest && cell === ancestor(cell, resolution);
   }
 
   /** As H3 gives it: on the sphere of the earth's area. */

@@ -275,7 +275,7 @@ class Client:
         masks = {p.position: pair_mask(private, p.masking, session, among) for p in peers if p.roles & SHARED}
         if self._secrets(terms, own, memory.said)[1:] != (memory.masking, memory.seed):
             raise Refused("this device has not the contribution that its first message committed to: it leaves")
-        exact = lifted(unpack(zlib.decompress(memory.contribution), terms.size, terms.bits), terms.bits)
+        exact = lifted(unpack(memory.packed(), terms.size, terms.bits), terms.bits)
         self._pay(terms, exact)
         noise = terms.noise.share(self._coins(session, b"noise", memory.said), terms.size)
         vector = reduced(exact + noise, terms.bits)

@@ -1,13 +1,16 @@
 """What a client remembers of a session between two messages: enough to go on after its process was killed."""
 
 import struct
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import Annotated, NamedTuple, Self
 
 from hazemap.errors import CodecError, InputError
 from hazemap.protocols.secure_aggregation.client_bitmap import Bitmap
 from hazemap.protocols.secure_aggregation.messages import Numbers, Stage
+from hazemap.protocols.secure_aggregation.modular_packing import packed_length
 from hazemap.protocols.secure_aggregation.session_parameters import Hash, Terms
 from hazemap.protocols.secure_aggregation.shamir_sharing import SHARE
 from hazemap.protocols.tls_encoding import (
@@ -103,6 +106,17 @@ class ClientState(Structure):
     def bitmap(self, bits: bytes) -> Bitmap:
         """The roll, the sharers or the survivors."""
         return Bitmap(self.terms.clients, bits)
+
+    def packed(self) -> bytes:
+        """The contribution, packed; CodecError where it is not the one that was committed to. No more is unpacked."""
+        most = packed_length(self.terms.size, self.terms.bits)
+        try:
+            found = zlib.decompressobj().decompress(self.contribution, most + 1)
+        except zlib.error:
+            found = b""
+        if sha256(found).digest() != self.said:
+            raise CodecError("the contribution in this memory is damaged")
+        return found
 
     def dealt(self) -> dict[int, tuple[bytes, bytes]]:
         """By dealer: a share of its masking key, and one of its seed."""

@@ -177,7 +177,11 @@ export class QuerySandbox {
     const statement = database.prepare(query.text);
     try {
       const pointer = statement.pointer!;
-      for (const [name, value] of query.parameters) this.bind(statement, statement.getParamIndex(`:${name}`)!, value);
+      for (let at = 1; at <= statement.parameterCount; at++) {
+        const value = query.parameters.get(capi.sqlite3_bind_parameter_name(pointer, at)?.slice(1) ?? "");
+        if (value === undefined) throw new Error("it has a parameter that it is not handed");
+        this.bind(statement, at, value);
+      }
       const [rows, columns]: [Cell[][], number] = [[], statement.columnCount];
       let letters = 0;
       while (statement.step()) {
