@@ -14,6 +14,7 @@ from hashlib import sha256
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
+from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from tests.device.hostile_bytes import mutated, recipes, valid, with_other_values
 
 from hazemap import codec
@@ -36,7 +37,6 @@ from hazemap.protocols.dap.report_credentials import ISSUED, report_key
 from hazemap.protocols.hpke import Kem, KeyPair
 from hazemap.protocols.secure_aggregation.enrolment_proof import CHALLENGE, Challenge
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.protocols.shuffle import credential as shuffle_credential
 from hazemap.protocols.shuffle.submission import read_submission, submitted
 from hazemap.recipes.policy import Carrier
