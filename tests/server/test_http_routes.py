@@ -15,8 +15,10 @@ from hazemap.errors import CodecError, StoreError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.privacy_unit import FULL
 from hazemap.privacy.signing_identities import Identity
+from hazemap.server import device_endpoints
 from hazemap.server.device_endpoints import said, written
 from hazemap.server.shard import SeatTask
+from hazemap.service.http_limits import HttpLimits
 
 from .fleet import AS_OPERATOR, OPERATOR, TOKEN, FakeDevice, Town, crowd
 from .test_campaign_spec import campaign
@@ -40,6 +42,26 @@ async def seated(town):
         if all(each.status_code == 200 for each in found):
             return [each.json() for each in found]
         await asyncio.sleep(0.05)
+
+
+def test_a_device_that_asks_for_its_long_work_without_end_waits_and_others_do_not(tmp_path, monkeypatch):
+    monkeypatch.setattr(device_endpoints, "READ", 100)
+
+    async def play():
+        limits = HttpLimits.here(reads=30)
+        async with Town(tmp_path / "town", crowd(12), limits=limits) as town:
+            await seated(town)
+            greedy, other = town.devices[:2]
+            ask = lambda device: town.http.get("/v1/tasks", headers=device.headers)  # noqa: E731
+            answers = [await ask(greedy) for _ in range(8)]
+            size = len(answers[0].content) // 100
+            assert size >= 8 and answers[0].status_code == 200
+            assert sum(each.status_code == 200 for each in answers) <= 30 // size + 1
+            assert answers[-1].status_code == 429 and 0 < int(answers[-1].headers["retry-after"]) <= 2 * 60 * size / 30
+            assert (await ask(other)).status_code == 200
+            assert town.coordinator.metrics.rejected["reads"] > 0
+
+    asyncio.run(play())
 
 
 def test_a_device_is_enrolled_once_and_given_a_new_ticket_each_time(tmp_path):

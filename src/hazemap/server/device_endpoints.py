@@ -12,6 +12,7 @@ import zlib
 from base64 import b64encode
 from collections.abc import Iterable
 from functools import lru_cache
+from math import ceil
 from typing import Final
 
 from starlette.requests import ClientDisconnect
@@ -21,7 +22,10 @@ from hazemap.errors import CodecError, InputError, Refused, StoreError
 from hazemap.server.coordinator import Coordinator
 from hazemap.server.device_enrolment import Device
 from hazemap.server.polling_interval import jittered
+from hazemap.server.role_guard import READ
 from hazemap.server.shard import Late, SeatTask, ShardSeat
+from hazemap.service.http_limits import HttpLimits
+from hazemap.service.rate_limit import RateLimit
 from hazemap.service.route_guard import (
     AGAIN,
     Codes,
@@ -73,8 +77,8 @@ _CODES: Final[Codes] = ((Late, 409), (Refused, 422))
 class DeviceEndpoints:
     """The ASGI application of devices that are enrolled."""
 
-    def __init__(self, coordinator: Coordinator) -> None:
-        self._coordinator = coordinator
+    def __init__(self, coordinator: Coordinator, limits: HttpLimits) -> None:
+        self._coordinator, self._reads = coordinator, RateLimit(limits.reads)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -128,19 +132,24 @@ class DeviceEndpoints:
         await complain(send, 409, "this session is over, or has no seat for this device: ask for work again")
 
     async def _work(self, device: Device, scope: Scope, send: Send) -> None:
+        """What a device is asked, again as often as it asks: an invitation may have megabytes, so that is limited."""
         self._coordinator.metrics.polls += 1
-        compressed = "gzip" in header(scope, b"accept-encoding")
-        found = self._coordinator.seating.work(device)
-        if found is None and (announced := self._coordinator.announcing.work(device)) is not None:
-            await reply(send, 200, *written(announced, compressed, device.head))
+        if (often := self._reads.wait(device.name)) is not None:
+            self._coordinator.metrics.rejected["reads"] += 1
+            why = "this device was given so much work in this minute that it has to wait"
+            await complain(send, 429, why, [(b"retry-after", b"%d" % ceil(often))])
             return
-        if found is None:
+        found = self._coordinator.seating.work(device)
+        work = self._coordinator.announcing.work(device) if found is None else found[1]
+        if work is None:
             wait = f"{jittered(self._wait(device)):.3f}"
             await reply(send, 204, headers=[(b"retry-after", wait.encode())])
             return
-        seat, work = found
-        content, headers = written(work, compressed, device.head)
-        seat.shard.sum.down[seat.position] += len(content)
+        content, headers = written(work, "gzip" in header(scope, b"accept-encoding"), device.head)
+        if len(content) >= READ:
+            self._reads.owe(device.name, len(content) // READ)
+        if found is not None:
+            found[0].shard.sum.down[found[0].position] += len(content)
         await reply(send, 200, content, headers)
 
     def _wait(self, device: Device) -> float:

@@ -179,10 +179,11 @@ class Application:
             yield
             await coordinator.stop()
 
-        guard = RoleGuard(coordinator, operator, limits or HttpLimits.here())
+        limits = limits or HttpLimits.here()
+        guard = RoleGuard(coordinator, operator, limits)
         makers = (open_routes, campaign_routes, study_routes, administration_routes)
         self.routes = guard.routes(row for make in makers for row in make(coordinator, guard))
-        self._working, self._rest = DeviceEndpoints(coordinator), Starlette(routes=self.routes, lifespan=alive)
+        self._working, self._rest = DeviceEndpoints(coordinator, limits), Starlette(routes=self.routes, lifespan=alive)
         self._guarded = PageAccess(guard.before(self._either), FOR_DEVICES, pages, b"authorization, content-type")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -31,7 +31,7 @@ GuardedEndpoint = Callable[[Request, Principal], Awaitable[Response]]
 
 
 READ: Final = 32_768
-"""Bytes of an answer to everybody that count as one more read."""
+"""Bytes of an answer to everybody, or of a device's work, that count as one more read."""
 
 
 class OlderDevice(CodecError):

@@ -47,8 +47,8 @@ class HttpLimits:
     not answered yet. Seconds: `head_seconds` for a head, `body_seconds` in each of which the rest of a body comes, or
     as much as at `body_rate` bytes a second, `answer_seconds` for a pause of whoever reads an answer, `idle_seconds`
     between two requests. Open connections: `connections` in all and `per_address`. A minute and address: `enrolments`,
-    `uploads` of reports that are not known yet, `reads` of what is published, and `guesses` of tokens or codes that
-    were wrong.
+    `uploads` of reports that are not known yet, `reads` of what is published (and, for each device, of its work), and
+    `guesses` of tokens or codes that were wrong.
 
     >>> HttpLimits().head
     16384
