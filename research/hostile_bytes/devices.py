@@ -1,6 +1,6 @@
 """What a device reads of its server, and a server of its devices: work, announcements, tickets, heads and logs.
 
-Signatures are verified where a reader does so itself; they are never made anew for spoilt bytes.
+Signatures are verified where a reader does so itself. Where that hides a reader, what is spoilt is signed anew.
 """
 
 import json
@@ -14,7 +14,6 @@ from hashlib import sha256
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from tests.device.hostile_bytes import mutated, recipes, valid, with_other_values
 
 from hazemap import codec
@@ -32,8 +31,9 @@ from hazemap.encoders import Counts
 from hazemap.errors import HazemapError, Refused
 from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import PureDP
+from hazemap.privacy.signing_identities import Identity
 from hazemap.protocols.chained_log import LogHead
-from hazemap.protocols.dap.report_credentials import ISSUED, report_key
+from hazemap.protocols.dap.report_credentials import ISSUED, keys_statement, report_key
 from hazemap.protocols.hpke import Kem, KeyPair
 from hazemap.protocols.secure_aggregation.enrolment_proof import CHALLENGE, Challenge
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
@@ -279,25 +279,33 @@ def _tickets() -> dict[str, Reader]:
 def _credentials() -> dict[str, Reader]:
     """Credentials of a round over two servers: as a device asks for them, and as it is given them."""
     tasks = round_tasks(carried_task(_of_a_recipe().decode()), ISSUER.public)
-    keys = b"".join(report_key(SECRET, each.id).public for each in tasks)
-    issue = issuing(ISSUER, SECRET, tasks)
+    issue, secret = issuing(ISSUER, SECRET, SESSION, tasks), DEVICE.to_bytes()
     asking = cast("Any", SimpleNamespace(identity=DEVICE.public))
-    given = issue(asking, keys)
+    keys = b"".join(report_key(secret, each.id).public for each in tasks)
+
+    def signed(keys: bytes) -> bytes:
+        return keys + DEVICE.sign(keys_statement(ISSUER.public, SESSION, keys))
+
+    given = issue(asking, signed(keys))
 
     def asked(data: bytes) -> None:
-        found = issue(asking, data)
+        must(issue(asking, data) == given and data == signed(keys))
+
+    def asked_and_signed(data: bytes) -> None:
+        found = issue(asking, signed(data))
         must(len(found) == ISSUED * len(tasks) and (found == given) == (data == keys))
 
     def received(data: bytes) -> None:
         async def answer(_: bytes, keys: bytes) -> bytes:  # noqa: ARG001 - whatever is asked
             return data
 
-        held = ReportCredentials(SESSION, SECRET, ISSUER.public, answer)
+        held = ReportCredentials(SESSION, secret, ISSUER.public, answer)
         ended(held.fetch(tasks))
         must(data == given and held.held(tasks[0]).task_id == tasks[0].id)
 
     return {
-        "keys that ask for credentials": Reader([keys], in_words(asked)),
+        "keys that ask for credentials": Reader([signed(keys)], in_words(asked)),
+        "keys that ask for credentials, signed when spoilt": Reader([keys], in_words(asked_and_signed)),
         "credentials, given to a device": Reader([given], received),
     }
 
