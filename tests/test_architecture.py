@@ -42,7 +42,7 @@ FLOORS = [
     "cli",
 ]
 RANK = {name: rank for rank, floor in enumerate(FLOORS) for name in floor.split(" | ")}
-ROWS = {"engines", "readers", "tables.person_cell_samples", "tables.person_cell_values"}
+ROWS = {"engines", "readers", "tables.person_cell_values"}
 NOISE = {"privacy.samplers", "privacy.random_stream", "trust"}
 NEVER = {
     "algorithms": ROWS | NOISE,

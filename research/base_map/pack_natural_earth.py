@@ -14,7 +14,7 @@ import numpy as np
 import pyogrio
 import shapely
 
-from hazemap.base_map.packed_tiles import NamedPoints, Outlines, TileGrid, pack
+from hazemap.base_map.natural_earth import NamedPoints, Outlines, TileGrid, pack
 
 GRIDS = (TileGrid("10m", 6, 10_000), TileGrid("50m", 30, 2_000), TileGrid("110m", 360, 180))
 SIMPLER = {"10m": 0.001, "50m": 0.004, "110m": 0.0}  # degrees that a bend may move

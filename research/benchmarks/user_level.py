@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from hazemap.algorithms.published.chop_user import CellVisits, ChopUserQuery, chop_user
-from hazemap.engines.single_cell_table import SingleCellSamples
+from hazemap.engines.memory import SingleCellSamples
 from hazemap.tables.sample_grouping import BestFit, WrapAround
 from hazemap.values.quantizer import Quantizer
 

@@ -17,7 +17,7 @@ from hazemap.algorithms.cumulative_distribution import (
     best_weights,
     expected_error,
 )
-from hazemap.engines.single_cell_table import SingleCellSamples
+from hazemap.engines.memory import SingleCellSamples
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream

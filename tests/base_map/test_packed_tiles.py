@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hazemap.base_map.packed_tiles import NamedPoints, Outlines, PackedTiles, TileGrid, pack
+from hazemap.base_map.natural_earth import NamedPoints, Outlines, PackedTiles, TileGrid, pack
 from hazemap.errors import FileError
 
 GRID = TileGrid("10m", 6, 10_000)

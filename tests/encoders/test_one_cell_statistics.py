@@ -8,8 +8,7 @@ import pytest
 
 from hazemap.encoders import total
 from hazemap.encoders.one_cell_statistics import ArrayBins, ArrayMeans, ArrayQuantiles, RobustMeanScores, ValueSums
-from hazemap.engines.memory import MemoryTable
-from hazemap.engines.single_cell_table import SingleCellSamples
+from hazemap.engines.memory import MemoryTable, SingleCellSamples
 from hazemap.errors import InputError, TableError
 from hazemap.privacy.budget import ZCDP
 from hazemap.privacy.mechanisms import noise_for

@@ -18,8 +18,7 @@ from hazemap.encoders.place_statistics import (
 )
 from hazemap.errors import InputError, TableError
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.tables.person_cell_samples import PersonCellSamples
-from hazemap.tables.person_cell_values import PersonCellValues
+from hazemap.tables.person_cell_values import PersonCellSamples, PersonCellValues
 from hazemap.tables.sampled_places import UNIT
 from hazemap.temporal.time_slots import Always
 from hazemap.values.cell_slot_counters import ObservedCellSlots

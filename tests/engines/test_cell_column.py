@@ -7,7 +7,7 @@ import pytest
 from pyarrow import csv, parquet
 
 from hazemap.cells import NOWHERE
-from hazemap.engines.cell_column import CellColumn, cells_of
+from hazemap.engines.coordinate_readers import CellColumn, cells_of
 from hazemap.errors import InputError, TableError
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.random_stream import Stream

@@ -30,7 +30,7 @@ from hazemap.compare.density_metrics import density
 from hazemap.compare.earth_movers_distance import emd
 from hazemap.compare.ground_truth_maps import GroundTruthMap
 from hazemap.compare.map_to_pixels import painted
-from hazemap.engines.single_cell_table import SingleCellSamples
+from hazemap.engines.memory import SingleCellSamples
 from hazemap.lab.methods import LaplaceClip
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.mechanisms import DiscreteLaplace

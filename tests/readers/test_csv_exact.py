@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from hazemap.errors import HazemapError
-from hazemap.readers import csv_decoding as csv_text
 from hazemap.readers import csv_files, csv_parser
-from hazemap.readers.csv_decoding import from_utf16, widened
+from hazemap.readers import csv_files as csv_text
 from hazemap.readers.csv_dialect import CsvDialect
-from hazemap.readers.csv_files import fields, read_header
+from hazemap.readers.csv_files import fields, from_utf16, read_header, widened
 from hazemap.readers.csv_parser import _utf8, numbers_in, read_fields
 
 EDGES = (0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0)

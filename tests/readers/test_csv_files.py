@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from hazemap.errors import HazemapError, TableError
-from hazemap.readers import csv_decoding as csv_text
+from hazemap.readers import csv_files as csv_text
 from hazemap.readers import csv_parser
 from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.readers.csv_files import CsvFiles, fields, read_header

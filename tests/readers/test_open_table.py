@@ -12,8 +12,8 @@ from tests.tables.people import QUADTREE, crowd, same
 
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import FileError, InputError, TableError
+from hazemap.readers.column_roles import utc
 from hazemap.readers.open_table import open_table
-from hazemap.readers.time_columns import utc
 from hazemap.spatial.bounding_box import Box
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote, RowIsPerson
 

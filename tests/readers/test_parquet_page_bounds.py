@@ -7,9 +7,9 @@ from pyarrow import parquet
 from tests.tables.people import QUADTREE
 
 from hazemap.errors import FileError, TableError
-from hazemap.readers import parquet_files, parquet_page_bounds
+from hazemap.readers import parquet_files
 from hazemap.readers.open_table import open_table
-from hazemap.readers.parquet_page_bounds import reading_of
+from hazemap.readers.parquet_files import reading_of
 from hazemap.tables.contribution_bounding import AtMostRows
 
 ROWS = 2_000
@@ -45,7 +45,7 @@ def test_a_long_text_that_many_rows_name_is_missing(kind, tmp_path):
 
 def test_so_many_texts_are_read_at_once_as_have_room(tmp_path, monkeypatch):
     path = written(tmp_path / "v.parquet", pa.array([f"{at:01000}" for at in range(ROWS)]), use_dictionary=False)
-    monkeypatch.setattr(parquet_page_bounds, "ROOM", 100_000)
+    monkeypatch.setattr(parquet_files, "ROOM", 100_000)
     with parquet.ParquetFile(path) as opened:
         assert reading_of(opened, str(path), ["user"], 1_000).rows == 99
         assert reading_of(opened, str(path), ["lon"], 1_000) == (1_000, [])

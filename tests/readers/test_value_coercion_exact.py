@@ -17,9 +17,9 @@ import pytest
 
 from hazemap.engines.person_ids import TextIds, WholeNumbers, ids_of
 from hazemap.errors import FileError, TableError
-from hazemap.readers import geojson_points
+from hazemap.readers import point_files
 from hazemap.readers import value_coercion as loose_values
-from hazemap.readers.geojson_points import GeoJsonFeatures, features_of, open_geojson
+from hazemap.readers.point_files import GeoJsonFeatures, features_of, open_geojson
 from hazemap.readers.value_coercion import numbers_of, text_of
 from hazemap.tables.keyed_hash import KeyWords, seeds
 
@@ -76,7 +76,7 @@ def read(file, text: str) -> list:
 @pytest.mark.parametrize("chunk", [1, 2, 7, 64, 1 << 20])
 def test_features_are_those_of_json_wherever_the_text_is_held(tmp_path, chunk, monkeypatch):
     """Each is read by itself, though what is no JSON stands between them."""
-    monkeypatch.setattr(geojson_points, "CHUNK", chunk)
+    monkeypatch.setattr(point_files, "CHUNK", chunk)
     chance = random.Random(chunk)
     broken = ["nope", "{,}", '{"a"}', "[1,,2]", '"\\q"', "{]}", "1 2", "tru", '{"a":1}x', '{"a":1} {"b":[2,3]}', "NaNa"]
     for _ in range(25):
@@ -93,9 +93,9 @@ def test_features_are_those_of_json_wherever_the_text_is_held(tmp_path, chunk, m
 
 
 def test_a_feature_is_as_long_as_the_longest_and_not_one_sign_longer(tmp_path, monkeypatch):
-    monkeypatch.setattr(geojson_points, "LONGEST", 20)
+    monkeypatch.setattr(point_files, "LONGEST", 20)
     for chunk in (1, 5, 30, 1 << 20):
-        monkeypatch.setattr(geojson_points, "CHUNK", chunk)
+        monkeypatch.setattr(point_files, "CHUNK", chunk)
         for size in (18, 19, 20, 21, 22, 60):
             text, odd = json.dumps("x" * (size - 2)), "x" * size
             found = read(tmp_path / "some.geojson", f'{{"features": [1,{text},{odd},[{text[:-4]}"],2]}}')
@@ -138,7 +138,7 @@ def test_wgs84_may_be_declared_and_lines_may_begin_with_signs_of_records(tmp_pat
 
 
 def test_features_are_points_with_the_texts_of_properties_that_are_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(geojson_points, "ROWS", 4)
+    monkeypatch.setattr(point_files, "ROWS", 4)
     places = [[1, 2], [1.5, -2, 9], [True, 1], ["1", 2], [10**400, 3], [1], [None, 4]]
     some = [
         {"geometry": {"type": "Point", "coordinates": place}, "properties": {"a": at}}

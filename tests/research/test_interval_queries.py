@@ -6,7 +6,7 @@ import numpy as np
 
 from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms.cumulative_distribution import CumulativeTree, best_branchings
-from hazemap.engines.single_cell_table import SingleCellSamples
+from hazemap.engines.memory import SingleCellSamples
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.trust.curator import Curator

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hazemap.engines.single_cell_table import SingleCellSamples
+from hazemap.engines.memory import SingleCellSamples
 from hazemap.errors import InputError, TableError
 from hazemap.tables.sample_grouping import BestFit, Filling, SampleCounts, WrapAround
 from hazemap.values.quantizer import Quantizer

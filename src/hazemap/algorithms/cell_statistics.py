@@ -10,7 +10,7 @@ import numpy as np
 from hazemap.algorithm_disclosure import Disclosure, Learned
 from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import Values
-from hazemap.encoders.known_count_values import KnownCountValues
+from hazemap.encoders.cell_values import KnownCountValues
 from hazemap.estimate.value_estimates import KnownPeople, Measurements
 from hazemap.noisy_queries import Prices, Query, Rounds
 from hazemap.spatial.bounding_box import WORLD

@@ -16,7 +16,7 @@ from hazemap.algorithms.published.chop_user import CellVisits, ChopUserQuery, ch
 from hazemap.arrays import Bools, Ints
 from hazemap.errors import InputError
 from hazemap.jit import once_compiled
-from hazemap.tables.public_visits import PublicLocations
+from hazemap.tables.sampled_places import PublicLocations
 
 Choose = Callable[[Bools], Bools]
 """Given the places that may be published, bool[places], the pairs that count, bool[pairs]."""

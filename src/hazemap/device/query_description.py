@@ -18,7 +18,6 @@ from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.two_level_grid import TwoLevelGrid
 from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import Bounding
-from hazemap.temporal.slots_in_words import describe
 from hazemap.temporal.time_slots import Slots
 from hazemap.trust.device_tasks import Task
 from hazemap.values.boolean_attribute import AttributeCells, BinaryAttribute
@@ -53,7 +52,7 @@ class QueryDescription:
         when = ""
         if self.slots is not None:
             how = "apart by when they were" if self.timed else "at any of these times"
-            when = f", {how}: {describe(self.slots)}"
+            when = f", {how}: {self.slots.in_words}"
         return (
             f"how many {counted} are in each of {self.size:,} {what}{apart}, the smallest {_metres(self.side)} wide"
             f"{when} ({rules})"

@@ -13,7 +13,7 @@ from hazemap.engines.arrow_arrays import floats, valid
 from hazemap.engines.duckdb_connection import DuckDBConnection
 from hazemap.engines.row_query import Layout, Roles
 from hazemap.engines.table_source import TableSource
-from hazemap.readers.column_names import TIME
+from hazemap.readers.column_roles import TIME
 from hazemap.readers.open_table import layout_of, named_columns, source_of
 from hazemap.temporal.time_format import TimeFormat
 from hazemap.values.marks import Marks

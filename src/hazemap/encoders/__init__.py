@@ -1,14 +1,12 @@
 """Encoders: a person's rows become a short vector of bounded norm."""
 
 from hazemap.encoders.cell_counts import CellPresence, Counts
-from hazemap.encoders.cell_values import Values
+from hazemap.encoders.cell_values import KnownCountValues, Values
 from hazemap.encoders.concatenation import Concatenation
 from hazemap.encoders.count_min_sketch import CountMinSketch
 from hazemap.encoders.encoder import Encoder, Entries, total
-from hazemap.encoders.even_split_scores import EvenSplitScores
 from hazemap.encoders.haar_wavelet import HaarWavelet
-from hazemap.encoders.known_count_values import KnownCountValues
-from hazemap.encoders.split_scores import MedianSplitScores, QuantileScores, SplitCosts
+from hazemap.encoders.split_scores import EvenSplitScores, MedianSplitScores, QuantileScores, SplitCosts
 
 __all__ = [
     "CellPresence",

@@ -18,13 +18,12 @@ from hazemap.tables.votes import VotesTable
 from hazemap.values.quantizer import Quantizer
 
 if TYPE_CHECKING:
-    from hazemap.engines.memory import MemoryTable
-    from hazemap.engines.single_cell_table import SingleCellSamples
+    from hazemap.engines.memory import MemoryTable, SingleCellSamples
 
 
 def samples(table: VotesTable) -> "SingleCellSamples":
     """The table, if it has values of people; `TableError` if it only has places."""
-    from hazemap.engines.single_cell_table import SingleCellSamples
+    from hazemap.engines.memory import SingleCellSamples
 
     if not isinstance(table, SingleCellSamples):
         raise TableError("this question is about values: it needs a table of samples, hazemap.tables.Samples")

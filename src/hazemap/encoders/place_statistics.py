@@ -20,7 +20,7 @@ from hazemap.tables.sampled_places import UNIT, SampledPlaces
 from hazemap.tables.votes import VotesTable
 
 if TYPE_CHECKING:
-    from hazemap.tables.person_cell_samples import PersonCellSamples
+    from hazemap.tables.person_cell_values import PersonCellSamples
 
 GRID = 1 << 12
 """Means of arrays, and of people where they balance, are read in so many steps between the bounds."""
@@ -54,10 +54,10 @@ class _OfPlaces(EqualByFields):
         return Sensitivity(self.places.together * UNIT, self.places.together * UNIT**2)
 
     def _samples(self, table: VotesTable) -> "PersonCellSamples":
-        from hazemap.tables.person_cell_samples import PersonCellSamples
+        from hazemap.tables.person_cell_values import PersonCellSamples
 
         if not isinstance(table, PersonCellSamples):
-            raise TableError("this question is about samples in places: it needs tables.person_cell_samples")
+            raise TableError("this question is about samples in places: it needs tables.person_cell_values")
         if table.places != self.places:
             raise TableError("other people count in this table than were made public: choose them from this table")
         return table

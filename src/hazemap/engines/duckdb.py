@@ -24,8 +24,7 @@ from hazemap.engines.memory import measured
 from hazemap.engines.person_ids import Coded, IdColumnReader, Ids
 from hazemap.engines.row_query import Layout
 from hazemap.engines.streaming.cell_counter import counters_for, gathered
-from hazemap.engines.streaming.even_vote_per_person import EvenVotePerPerson
-from hazemap.engines.streaming.one_vote_per_person import OneVotePerPerson
+from hazemap.engines.streaming.one_vote_per_person import EvenVotePerPerson, OneVotePerPerson
 from hazemap.engines.streaming.packed_row_buffer import PackedRowBuffer
 from hazemap.engines.streaming.per_person_bottom_k import CellSample, RowSample
 from hazemap.engines.streaming.per_person_cell_means import PersonCellMeans

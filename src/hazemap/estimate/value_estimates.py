@@ -11,8 +11,7 @@ import numpy as np
 
 from hazemap.arrays import Bools, Floats, Ints
 from hazemap.cells import Leaves
-from hazemap.encoders.cell_values import Values
-from hazemap.encoders.known_count_values import KnownCountValues
+from hazemap.encoders.cell_values import KnownCountValues, Values
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import checked_confidence, reach
 from hazemap.estimate.mean_intervals import Interval, loudest, means, means_known

@@ -35,7 +35,6 @@ from hazemap.specs.parsing import DistrictFiles, HexagonCells, QuadtreeCells
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.spec_fields import ReleaseOptions, takes
 from hazemap.tables.contribution_bounding import Bounding, Outside
-from hazemap.temporal.slots_in_words import describe
 from hazemap.trust.curator import Curator
 
 FEWEST, MOST = 100, 10**10
@@ -186,7 +185,7 @@ def _in_slots(trial: SyntheticTable, spec: ReleaseSpec, rule: Bounding, people: 
     first = made.during([0])
     at = made.cells.locate(trial.base_in(made.cells.tree))
     return ExpectedSlots(
-        describe(spec.timeslots),
+        spec.timeslots.in_words,
         len(spec.timeslots.names),
         _of_map(trial, made.total),
         made.cells.size,

@@ -11,7 +11,7 @@ import numpy as np
 from hazemap.engines.duckdb_connection import BATCH, DuckDBConnection
 from hazemap.engines.table_source import FED, Geometry, SourcePart, TableSource, named_numbers
 from hazemap.errors import TableError
-from hazemap.readers.column_names import told_apart
+from hazemap.readers.column_roles import told_apart
 from hazemap.readers.value_coercion import numbers_of, sound, text_of
 
 POINTS = {"geoarrow.wkb": "WKB", "geoarrow.point": "point"}

@@ -1,4 +1,9 @@
-"""Tables in one or many files, named by a path, a folder, a pattern or an address; the suffix decides the format."""
+"""Tables in one or many files, named by a path, a folder, a pattern or an address; the suffix decides the format.
+
+The names of folders may hold columns, as Hive writes them: `city=Berlin/day=2024-05-31/part-0.parquet`. Such a column
+is text, whatever its values look like, and a number or a time is read in each value by itself, as in CSV: if all values
+together decided, one folder would change how the rows of others are read.
+"""
 
 import os
 import re
@@ -8,17 +13,14 @@ from fnmatch import fnmatch
 from functools import partial
 from itertools import groupby
 from pathlib import Path
+from urllib.parse import unquote_to_bytes
 
 from hazemap.engines.duckdb_connection import DuckDBConnection, literal
 from hazemap.engines.table_source import FED, SourcePart, TableSource, named_numbers
 from hazemap.errors import FileError, TableError
-from hazemap.readers.column_names import told_apart
+from hazemap.readers.column_roles import told_apart
 from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.readers.csv_files import CsvFiles
-from hazemap.readers.geojson_points import GEOJSON, open_geojson
-from hazemap.readers.geopackage_points import VECTORS, layer_of, open_layer
-from hazemap.readers.held_file import path_of
-from hazemap.readers.hive_partitions import partitions_in
 from hazemap.readers.parquet_files import (
     Declared,
     ParquetFiles,
@@ -28,10 +30,39 @@ from hazemap.readers.parquet_files import (
     refuse_large_pages,
 )
 from hazemap.readers.parquet_geometry import common_geometry, geometry_of
-from hazemap.readers.stored_file import StoredFile
+from hazemap.readers.point_files import GEOJSON, VECTORS, layer_of, open_geojson, open_layer
+from hazemap.readers.stored_file import StoredFile, path_of
 from hazemap.readers.stored_folder import StoredFolder, asked, changing, folder_at, size_of
 from hazemap.readers.value_coercion import is_checked
 from hazemap.sources.source import Address, Files, LocalFiles, RemoteFiles
+
+NOTHING = "__HIVE_DEFAULT_PARTITION__"
+"""Hive's name for the folder of rows without a value."""
+
+_NAMED = re.compile(r"([^=]+)=(.*)", re.DOTALL)
+
+
+def partitions_in(path: str) -> dict[str, str | None]:
+    """The columns in a path below the table's folder, and their value for all rows of the file; None for no value.
+
+    >>> partitions_in("city=S%C3%A3o%20Paulo/day=__HIVE_DEFAULT_PARTITION__/part-0.parquet")
+    {'city': 'São Paulo', 'day': None}
+    """
+    found: dict[str, str | None] = {}
+    for folder in path.split("/")[:-1]:
+        named = _NAMED.fullmatch(folder)
+        name = None if named is None else _text(named[1])
+        if named is not None and name:
+            found[name] = None if named[2] in {NOTHING, ""} else _text(named[2])
+    return found
+
+
+def _text(written: str) -> str | None:
+    try:
+        return unquote_to_bytes(written.encode("utf-8", "surrogateescape")).decode()
+    except UnicodeDecodeError:
+        return None
+
 
 PARQUET = (".parquet", ".pq", ".parq", ".geoparquet")
 CSV = tuple(kind + packed for kind in (".csv", ".tsv", ".txt") for packed in ("", ".gz", ".zst"))
@@ -139,7 +170,7 @@ def _kind(file: str) -> str:
 def _parquet(connection: DuckDBConnection, folder: StoredFolder) -> TableSource:
     """Files next to each other that declare the same columns are one part: what they declare decides, and no row.
 
-    The names of folders declare columns too (`readers.hive_partitions`), of those files that have none of that name.
+    The names of folders declare columns too, of those files that have none of that name.
     """
     name, files = folder.name, list(folder.files.values())
     check = changing(files)

@@ -9,8 +9,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from hazemap.engines.cell_column import CellColumn
-from hazemap.engines.coordinate_readers import Points, Reprojected, TwoColumns, WellKnownBinary
+from hazemap.engines.coordinate_readers import CellColumn, Points, Reprojected, TwoColumns, WellKnownBinary
 from hazemap.engines.duckdb import EngineTable, Progress
 from hazemap.engines.duckdb_connection import DuckDBConnection, quoted
 from hazemap.engines.person_ids import IdColumnReader, Ids, ids_of
@@ -19,14 +18,27 @@ from hazemap.engines.spark import ClusterFeed, SparkTable
 from hazemap.engines.table_source import ChoosingFeed, Feed, Geometry, SourcePart, TableSource
 from hazemap.errors import InputError, TableError
 from hazemap.parallel_map import processors
-from hazemap.readers.column_names import CELL, LAT, LON, MEASURED, PERSON, TIME, VALUE, refuse_plain
+from hazemap.readers.column_roles import (
+    CELL,
+    LAT,
+    LON,
+    MEASURED,
+    PERSON,
+    TIME,
+    VALUE,
+    Limit,
+    marked_columns,
+    number_of,
+    refuse_plain,
+    side_of,
+    time_column,
+    utc,
+)
 from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.readers.data_frames import open_frame
 from hazemap.readers.file_formats import open_files
-from hazemap.readers.mark_columns import marked_columns, number_of, side_of
 from hazemap.readers.postgresql_tables import open_database
 from hazemap.readers.spark_tables import is_spark_frame, open_spark_frame, open_spark_table
-from hazemap.readers.time_columns import Limit, time_column, utc
 from hazemap.sources.source import DatabaseTable, Frame, SparkCatalogueTable, parse_source
 from hazemap.spatial.bounding_box import Box
 from hazemap.tables.keyed_hash import SamplingKey

@@ -12,8 +12,7 @@ from typing import TypeVar
 
 from hazemap.errors import FileError
 from hazemap.readers.bucket_files import folder_of, found_files
-from hazemap.readers.held_file import HeldFile, held
-from hazemap.readers.stored_file import StoredFile
+from hazemap.readers.stored_file import HeldFile, StoredFile, held
 from hazemap.sources.source import LocalFiles, RemoteFiles
 
 AT_ONCE = 16

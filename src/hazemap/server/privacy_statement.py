@@ -17,7 +17,6 @@ from hazemap.server.campaign_spec import Campaign
 from hazemap.server.carried_statement import assumed_of_carrier, trust_of
 from hazemap.specs.method_from_name import reach
 from hazemap.statement_builder import Promise, stated
-from hazemap.temporal.slots_in_words import describe
 from hazemap.trust.cohort_assumptions import Cohort, Sampling, SecureSumPrices
 from hazemap.trust.device_tasks import pure
 from hazemap.trust.one_report_prices import OneReportPrices
@@ -54,7 +53,7 @@ def statement(campaign: Campaign) -> Statement:
             else ()
         ),
         *([campaign.marks.said] if campaign.marks else ()),
-        *([f"the slots: {describe(campaign.slots)}"] if campaign.slots else ()),
+        *([f"the slots: {campaign.slots.in_words}"] if campaign.slots else ()),
         f"the cohort: {asked}{cohort.sampling.value}",
         "which devices were asked, which answered, and how many people each answer is over",
     )

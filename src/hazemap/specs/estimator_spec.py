@@ -20,8 +20,7 @@ from hazemap.privacy.budget import PureDP
 from hazemap.privacy.mechanisms import noise_for
 from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.tables.contribution_bounding import OwnMeans, Sensitivity
-from hazemap.tables.person_cell_samples import PersonCellSamples
-from hazemap.tables.person_cell_values import PersonCellValues
+from hazemap.tables.person_cell_values import PersonCellSamples, PersonCellValues
 from hazemap.tables.sampled_places import UNIT
 
 SAID = {

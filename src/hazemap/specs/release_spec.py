@@ -30,7 +30,6 @@ from hazemap.specs.specification import ASSUMPTIONS, Specification
 from hazemap.specs.table_spec import TableSpec
 from hazemap.statement_builder import Promise, stated
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, Bounding, OneVote, Outside, RowIsPerson
-from hazemap.temporal.slots_in_words import describe
 from hazemap.temporal.time_slots import Slots
 from hazemap.values.marks import Marks
 
@@ -190,7 +189,7 @@ class ReleaseSpec(Specification):
         method, relied_on = credited("shares" if self.mark else self.method, self.algorithm)
         public = [
             f"the cells: {self.cells}",
-            f"the slots: {describe(self.timeslots)}" if self.timeslots.timed else "",
+            f"the slots: {self.timeslots.in_words}" if self.timeslots.timed else "",
             f"the method: {method}, with the parameters in the file",
             self._first_cells,
             f"the coordinates: {Plane.parse(self.plane)}" if self.plane else "",

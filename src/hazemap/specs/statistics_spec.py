@@ -38,7 +38,6 @@ from hazemap.specs.specification import ASSUMPTIONS, Specification, shortest
 from hazemap.specs.table_spec import TableSpec
 from hazemap.statement_builder import Promise, stated
 from hazemap.tables.contribution_bounding import OwnMeans, whose_mean
-from hazemap.temporal.slots_in_words import describe
 from hazemap.temporal.time_slots import Slots
 from hazemap.values.value_encoding import STEPS, ValueEncoding
 
@@ -295,7 +294,7 @@ class StatisticsSpec(Specification):
         where = "" if borders else f"{which} of the box" + ("" if self.box else " that was found")
         public = [
             f"the cells: {self.cells}" + (f", {where}" if where else ""),
-            f"the slots: {describe(self.timeslots)}",
+            f"the slots: {self.timeslots.in_words}",
             *self.times,
             self._bounds(value_encoding),
             f"the caps: {rule}",

@@ -23,9 +23,7 @@ from hazemap.specs.specification import ASSUMPTIONS, shortest
 from hazemap.specs.statistics_spec import OWN_MEANS, StatisticsSpec
 from hazemap.statement_builder import Promise, stated
 from hazemap.tables.contribution_bounding import OwnMeans, Sensitivity
-from hazemap.tables.person_cell_samples import PersonCellSamples
-from hazemap.tables.person_cell_values import PersonCellValues, SelectedPersonCellValues
-from hazemap.temporal.slots_in_words import describe
+from hazemap.tables.person_cell_values import PersonCellSamples, PersonCellValues, SelectedPersonCellValues
 from hazemap.values.cell_slot_counters import ObservedCellSlots
 from hazemap.values.value_encoding import KnownCountEncoding, ValueEncoding
 
@@ -130,7 +128,7 @@ class PublicLocationSpec:
             NOT_PROTECTED,
             "numbers of people in every cell and slot, exactly, and of records; which cells are occupied",
             f"the cells: {full.cells}, those with rows",
-            f"the slots: {describe(full.timeslots)}",
+            f"the slots: {full.timeslots.in_words}",
             *full.times,
             f"the bounds of {full.value!r}, {shortest(value_encoding.low)} to {shortest(value_encoding.high)}, as "
             "declared: "

@@ -12,7 +12,7 @@ from typing import Any
 from hazemap.engines.duckdb_connection import DuckDBConnection, SqlQuery, quoted
 from hazemap.engines.table_source import SourcePart, TableSource
 from hazemap.errors import TableError
-from hazemap.readers.column_names import LAT, LON, PERSON, TIME, Role, told
+from hazemap.readers.column_roles import LAT, LON, PERSON, TIME, Role, told
 from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.readers.open_table import LEAST_FOR_DUCKDB, PLAIN, source_of
 

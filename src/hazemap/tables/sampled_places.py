@@ -1,7 +1,7 @@
-"""Public facts of the places in which samples are averaged: numbers of people and samples, and weights.
+"""Public facts of places where values alone are protected: which people have how many records where, and what follows.
 
-All of it follows from whereabouts (VALUES ONLY): the estimators of Rameshwar et al. 2024 take it for granted, cell by
-cell; here they are for every place of a release at once.
+From whereabouts (VALUES ONLY) follow numbers of people and samples, and weights. The estimators of Rameshwar et al.
+2024 take them for granted, cell by cell; here they are for every place of a release at once.
 """
 
 from dataclasses import dataclass
@@ -9,14 +9,59 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hazemap.arrays import Bools, Ints
 from hazemap.errors import InputError
 from hazemap.field_types import EqualByFields, check_fields, own_array
-from hazemap.tables.public_visits import PublicLocations
 from hazemap.tables.sample_grouping import Arrays, BestFit, SampleCounts
 from hazemap.values.cell_slot_counters import CellTimeSlots
 from hazemap.values.value_encoding import STEPS
+
+
+@dataclass(frozen=True, eq=False)
+class PublicLocations:
+    """Pairs of a person and a place (a cell in a slot), person after person: those of person i are
+    `firsts[i]` … `firsts[i + 1]`, in an order that a keyed hash drew, as are
+    people themselves; none twice. So nothing here depends on the order of rows, which values may have made.
+
+    Privacy model: VALUES ONLY. There is no value here, so whatever follows from it costs nothing.
+
+    >>> some = PublicLocations(np.array([0, 2, 3]), np.array([4, 0, 4]), np.array([7, 1, 2]), number=5)
+    >>> some.people, some.counts, some.weights(3)
+    (array([1, 0, 0, 0, 2]), array([2, 1]), array([3, 1, 2]))
+    """
+
+    firsts: Ints
+    place: NDArray[np.int32]
+    records: Ints
+    number: int
+
+    def __post_init__(self) -> None:
+        if not len(self.place) or self.place.shape != self.records.shape or self.firsts[-1] != len(self.place):
+            raise InputError(
+                "public locations need at least one pair of a person and a place, and a number of records for each pair"
+            )
+
+    @property
+    def counts(self) -> Ints:
+        """In how many places each person is."""
+        return np.diff(self.firsts)
+
+    @property
+    def person(self) -> NDArray[np.int32]:
+        """The person of each pair, counted from 0."""
+        return np.repeat(np.arange(len(self.firsts) - 1, dtype=np.int32), self.counts)
+
+    @cached_property
+    def people(self) -> Ints:
+        """The number of people in each place; int64[number]."""
+        return np.bincount(self.place, minlength=self.number)
+
+    def weights(self, most: int) -> Ints:
+        """For how much each pair counts: min(records, most)."""
+        return np.minimum(self.records, most)
+
 
 UNIT = STEPS**2
 """The upper bound of a value in sums of values and of their squares."""

@@ -33,6 +33,11 @@ class Always:
     timed = False
 
     @property
+    def in_words(self) -> str:
+        """For statements, and for people whose devices are asked."""
+        return "one, of all times"
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The name of the slot."""
         return ("always",)
@@ -70,6 +75,16 @@ class Clock:
     def hours(cls, zone: str) -> "Clock":
         """The 24 hours of a day."""
         return cls(zone, tuple(range(0, DAY, HOUR)))
+
+    @property
+    def in_words(self) -> str:
+        """For statements, and for people whose devices are asked.
+
+        >>> Clock.hours("Europe/Berlin").in_words
+        'hours of the day, as clocks of Europe/Berlin show it'
+        """
+        what = "hours of the day" if len(self.edges) == 24 else f"parts of the day ({', '.join(self.names)})"
+        return f"{what}, as clocks of {self.zone} show it"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -111,6 +126,11 @@ class Weekdays:
     def __post_init__(self) -> None:
         check_fields(self)
         clocks(self.zone)
+
+    @property
+    def in_words(self) -> str:
+        """For statements, and for people whose devices are asked."""
+        return f"days of the week in {self.zone}"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -172,6 +192,12 @@ class Spans:
         if not 1 <= days <= MOST_SLOTS:
             raise InputError(f"the time from {since} until {until} must hold 1 to {MOST_SLOTS:,} days")
         return cls(zone, tuple(seconds_of(zone, f"{first + timedelta(day)}") for day in range(days + 1)))
+
+    @property
+    def in_words(self) -> str:
+        """For statements, and for people whose devices are asked."""
+        first = shown(self.zone, self.edges[0])
+        return f"{len(self.edges) - 1:,} stretches of time in {self.zone}, the first from {first}"
 
     @property
     def names(self) -> tuple[str, ...]:

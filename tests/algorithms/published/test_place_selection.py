@@ -5,8 +5,8 @@ import pytest
 
 from hazemap.algorithms.published.place_selection import MOST_SAMPLES, PlaceNoise, PlaceRules, selected_places
 from hazemap.errors import InputError
-from hazemap.tables.public_visits import PublicLocations
 from hazemap.tables.sample_grouping import SampleCounts
+from hazemap.tables.sampled_places import PublicLocations
 
 QUIET = PlaceNoise(0.001, rooted=False, reach=2.0)
 

@@ -19,7 +19,7 @@ from hazemap.algorithms.published.user_level_means import (
     worst_case_error,
     worst_case_length,
 )
-from hazemap.engines.single_cell_table import SingleCellSamples
+from hazemap.engines.memory import SingleCellSamples
 from hazemap.errors import InputError
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.random_stream import Stream

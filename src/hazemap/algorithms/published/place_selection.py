@@ -19,8 +19,8 @@ from hazemap.algorithms.published.user_level_means import (
 )
 from hazemap.arrays import Bools, Floats, Ints
 from hazemap.errors import InputError
-from hazemap.tables.public_visits import PublicLocations
 from hazemap.tables.sample_grouping import SampleCounts
+from hazemap.tables.sampled_places import PublicLocations
 from hazemap.values.quantizer import Quantizer
 
 PLAIN, ARRAYS, LEVY, QUANTILE, BALANCED = "plain", "array-averaging", "levy", "quantile", "balanced"

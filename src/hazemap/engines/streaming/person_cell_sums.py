@@ -12,7 +12,7 @@ from hazemap.errors import TableError
 from hazemap.jit import compiled
 from hazemap.tables import keyed_hash as draws
 from hazemap.tables.person_cell_values import PersonCellValues
-from hazemap.tables.public_visits import PublicLocations
+from hazemap.tables.sampled_places import PublicLocations
 from hazemap.values.cell_slot_counters import ObservedCellSlots
 from hazemap.values.value_encoding import KnownCountEncoding
 
