@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE  # else every process of a test, and every work
 
 PAGE := src/hazemap/releases/page/page.html
 APP := src/hazemap/studio/app/index.html
-TAB := src/hazemap/device/tab/device.html
+TAB := src/hazemap/federated/device/tab/device.html
 LICENCES := src/hazemap/bundled_licences.txt
 # What web/ builds is copied to these four; its sources, and what npm installs for them.
 WEB := $(shell find web -type f -not -path "*/node_modules/*" -not -path "*/dist/*")

@@ -3,9 +3,9 @@
 usage: python -m research.device_verdicts [--number 100000] [--seed 1] [--out FILE]
 
 Tasks, recipes, announcements, invitations, policies, logs, messages and a server's work: valid ones with something
-changed in their values or in their bytes (`tests.device.hostile_bytes`). Both must give the same verdict by the same
-rule, and where they accept, the same bytes: digests, terms, sums of rows, bins, tasks of DAP. The TypeScript device is
-built before (`npm run build` in `web/device`), and is one process that reads the cases from a pipe.
+changed in their values or in their bytes (`tests.federated.device.hostile_bytes`). Both must give the same verdict by
+the same rule, and where they accept, the same bytes: digests, terms, sums of rows, bins, tasks of DAP. The TypeScript
+device is built before (`npm run build` in `web/device`), and is one process that reads the cases from a pipe.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from tests.device.verdicts import OtherDevice, compared, rule
+from tests.federated.device.verdicts import OtherDevice, compared, rule
 
 ROOT = Path(__file__).parents[1]
 OTHER = ROOT / "web" / "device" / "dist" / "node" / "device" / "src" / "test" / "verdicts.js"

@@ -10,21 +10,21 @@ from fractions import Fraction
 from typing import Any
 
 from hazemap import codec
-from hazemap.device.query_sandbox import Event
-from hazemap.device.recipe_account import reasons_against
-from hazemap.device.recipe_answer import reported_bin
-from hazemap.device.recipe_check import admit, sum_price
-from hazemap.device.report_request import ReportRequest
 from hazemap.errors import Refused
+from hazemap.federated.device.query_sandbox import Event
+from hazemap.federated.device.recipe_account import reasons_against
+from hazemap.federated.device.recipe_answer import reported_bin
+from hazemap.federated.device.recipe_check import admit, sum_price
+from hazemap.federated.device.report_request import ReportRequest
+from hazemap.federated.protocols.secure_aggregation.session_parameters import SessionParameters
+from hazemap.federated.recipes.event_stream import EventValue
+from hazemap.federated.recipes.policy import Carrier, DeviceLimit
+from hazemap.federated.recipes.policy_document import example
+from hazemap.federated.recipes.query_class import AnyQueryOverFields, StreamFieldName
+from hazemap.federated.recipes.recipe_file import EXAMPLE, recipe_from_toml
+from hazemap.federated.trust.cohort_assumptions import Cohort
+from hazemap.federated.trust.device_tasks import Task
 from hazemap.privacy.random_stream import Stream
-from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
-from hazemap.recipes.event_stream import EventValue
-from hazemap.recipes.policy import Carrier, DeviceLimit
-from hazemap.recipes.policy_document import example
-from hazemap.recipes.query_class import AnyQueryOverFields, StreamFieldName
-from hazemap.recipes.recipe_file import EXAMPLE, recipe_from_toml
-from hazemap.trust.cohort_assumptions import Cohort
-from hazemap.trust.device_tasks import Task
 
 MOST = Fraction(1_000)
 POLICY = example()

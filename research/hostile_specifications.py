@@ -32,12 +32,12 @@ from typing import Any, cast
 import numpy as np
 
 import hazemap
-from hazemap.algorithm_session import Session, Unrecorded
 from hazemap.encoders import EvenSplitScores, MedianSplitScores
 from hazemap.errors import HazemapError, HazemapWarning
 from hazemap.execution.rehearsal import of_nobody, rehearsed
-from hazemap.noisy_queries import Answer, Choice, Growth, Question
 from hazemap.privacy.budget import Budget
+from hazemap.queries.algorithm_session import Session, Unrecorded
+from hazemap.queries.noisy_queries import Answer, Choice, Growth, Question
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.trust.curator import Curator

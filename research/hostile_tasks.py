@@ -27,19 +27,19 @@ import numpy as np
 
 from hazemap import codec
 from hazemap.codec import MESSAGE
-from hazemap.device.consent_policy import Policy
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import CodecError, InputError, Refused
+from hazemap.federated.device.consent_policy import Policy
+from hazemap.federated.protocols.secure_aggregation import graph_degree
+from hazemap.federated.protocols.secure_aggregation.session_parameters import SessionParameters
+from hazemap.federated.trust import recipe_terms
+from hazemap.federated.trust.checked_contribution import contribution
+from hazemap.federated.trust.device_tasks import KNOWN, Task, parameters_for
+from hazemap.federated.trust.randomised_reports import randomised
 from hazemap.privacy import distributed_noise
 from hazemap.privacy.amplification.zcdp_of_sum import zcdp_of_sum
 from hazemap.privacy.budget import ApproxDP
 from hazemap.privacy.random_stream import Stream
-from hazemap.protocols.secure_aggregation import graph_degree
-from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
-from hazemap.trust import recipe_terms
-from hazemap.trust.checked_contribution import contribution
-from hazemap.trust.device_tasks import KNOWN, Task, parameters_for
-from hazemap.trust.randomised_reports import randomised
 from research import hostile_recipes
 from research.hostile_recipes import NOTHING, TYPING
 

@@ -15,9 +15,9 @@ if luck.FIXED:
     luck.fix()  # before anything of hazemap is imported
 
 from hazemap.execution import run
-from hazemap.noisy_queries import Question
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.first_cap import FirstCap
+from hazemap.queries.noisy_queries import Question
 
 EXAMPLES = 100 if os.environ.get("HAZEMAP_THOROUGH") else 50
 """On so many examples a law is tried: by `make test-slow`, and by `make test`."""

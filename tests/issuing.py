@@ -2,9 +2,9 @@
 
 from types import SimpleNamespace
 
+from hazemap.federated.protocols.dap.report_credentials import HeldCredential, issued, keys_statement, report_key
+from hazemap.federated.trust.two_server_tasks import task_id
 from hazemap.privacy.signing_identities import KEY, SIGNATURE, Identity
-from hazemap.protocols.dap.report_credentials import HeldCredential, issued, keys_statement, report_key
-from hazemap.trust.two_server_tasks import task_id
 
 ISSUER = Identity.from_bytes(b"i" * 32)
 SECRET = b"a secret of a round of this test"

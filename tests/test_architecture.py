@@ -10,9 +10,8 @@ PACKAGE = Path(__file__).parents[1] / "src" / "hazemap"
 
 FLOORS = [
     "errors",
-    "arrays | atomic_write | field_types | gdal | jit_cache | number_text | parallel_map | parquet_pages | sources",
-    "jit",
-    "hash_index",
+    "field_types | files | gdal | machine_code | sources",
+    "vdaf",
     "cells",
     "cellmap",
     "spatial | temporal",
@@ -22,47 +21,49 @@ FLOORS = [
     "readers",
     "encoders",
     "privacy",
-    "algorithm_disclosure | noisy_queries",
+    "queries.algorithm_disclosure | queries.noisy_queries",
     "codec",
-    "algorithm_session",
-    "estimate | protocols",
-    "recipes",
+    "queries.algorithm_session",
+    "estimate | federated.protocols",
+    "federated.recipes",
     "algorithms | statement_builder | trust",
+    "federated.trust",
     "draw",
     "releases",
     "specs",
     "execution",
     "planning | publish",
-    "compare | lab",
-    "service",
-    "aggregator | shuffler",
-    "device | server",
-    "federated | study",
-    "audit | studio",
+    "lab.compare | lab.methods",
+    "federated.service",
+    "federated.aggregator | federated.shuffler",
+    "federated.device | federated.server",
+    "federated.planning | federated.study",
+    "lab.audit | studio",
     "cli",
 ]
 RANK = {name: rank for rank, floor in enumerate(FLOORS) for name in floor.split(" | ")}
 ROWS = {"engines", "readers", "tables.person_cell_values"}
-NOISE = {"privacy.samplers", "privacy.random_stream", "trust"}
+NOISE = {"privacy.samplers", "privacy.random_stream", "trust", "federated.trust"}
 NEVER = {
     "algorithms": ROWS | NOISE,
     "lab.methods": ROWS | NOISE,
     "estimate": ROWS | NOISE,
     "releases": ROWS | NOISE,
     "draw": {"tables", "engines", "readers", "privacy", "trust", "releases"},
-    "device": {"algorithms", "estimate", "releases"},
-    "server": ROWS | {"privacy.samplers"},
-    "aggregator": ROWS | {"algorithms", "estimate", "releases", "trust"},
-    "studio": {"privacy.samplers", "privacy.random_stream", "trust"},
-    "study.searches": ROWS | NOISE,
-    "shuffler": ROWS | {"algorithms", "estimate", "releases", "trust", "privacy.samplers"},
+    "federated.device": {"algorithms", "estimate", "releases"},
+    "federated.server": ROWS | {"privacy.samplers"},
+    "federated.aggregator": ROWS | {"algorithms", "estimate", "releases", "federated.trust"},
+    "studio": NOISE,
+    "federated.study.searches": ROWS | NOISE,
+    "federated.shuffler": ROWS | {"algorithms", "estimate", "releases", "federated.trust", "privacy.samplers"},
 }
-BESIDE = {"aggregator", "device", "federated", "protocols", "recipes", "server", "service", "shuffler", "study"}
-BESIDE |= {"audit", "compare", "lab", "cli", "studio"}
-NO_CHANCE = {"algorithms", "estimate", "lab.methods", "releases", "draw", "study.searches"}
+WINGS = {"federated", "lab", "queries"}
+BESIDE = {"federated", "lab", "cli", "studio"}
+NO_CHANCE = {"algorithms", "estimate", "lab.methods", "releases", "draw", "federated.study.searches"}
 CHANCE = {"random", "secrets", "time", "numpy.random"}
 NETWORK = {"socket", "ssl", "http", "urllib", "asyncio", "httpx", "uvicorn", "starlette", "sqlite3"}
-MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+FRONTS = {PACKAGE / "__init__.py", *(PACKAGE / wing / "__init__.py" for wing in WINGS)}
+MODULES = sorted(set(PACKAGE.rglob("*.py")) - FRONTS)
 
 
 def imports(path: Path) -> set[str]:
@@ -77,27 +78,32 @@ def imports(path: Path) -> set[str]:
 
 
 def floor_of(path: Path) -> str:
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    return floor_named(path.relative_to(PACKAGE).with_suffix("").parts)
+
+
+def floor_named(parts: tuple[str, ...]) -> str:
+    """The floor of a dotted name in parts: a folder or module of the root, or a folder of a wing."""
+    return ".".join(parts[:2] if parts[0] in WINGS else parts[:1])
 
 
 def astray(here: str, names: set[str]) -> list[str]:
     """What is wrong with modules of one floor, or of a folder of it, that import these names."""
-    found, floor = [], here.partition(".")[0]
+    found, floor = [], floor_named(tuple(here.split(".")))
     for name in sorted(names):
         package, _, rest = name.partition(".")
         if package == "research":
             found.append(f"{here} imports {name}, which is not in the wheel")
         if package != "hazemap" or not rest or rest == "__version__":
             continue
-        there = rest.split(".")[0]
-        if there in RANK and there != floor and RANK[there] >= RANK[floor]:
+        there = floor_named(tuple(rest.split(".")))
+        if {there, floor} <= RANK.keys() and there != floor and RANK[there] >= RANK[floor]:
             found.append(f"{here} imports {there}")
         found += [f"{here} imports {never}" for never in NEVER.get(here, ()) if (rest + ".").startswith(never + ".")]
     return found
 
 
 def folders_of(path: Path) -> set[str]:
-    """The floor of a file, and the folders of the floor that it is in, dotted."""
+    """The floor of a file, and the folders that it is in, dotted."""
     folders = path.relative_to(PACKAGE).parts[:-1]
     return {floor_of(path), *(".".join(folders[: depth + 1]) for depth in range(len(folders)))}
 
@@ -121,8 +127,7 @@ def test_an_import_from_above_is_found():
 
 def beside_the_table(package: str) -> bool:
     """Whether a module is of the devices' side or of the laboratory, or of what serves both sides."""
-    floor, _, rest = package.partition(".")
-    return floor in BESIDE or (floor == "trust" and rest.partition(".")[0] != "curator")
+    return package.partition(".")[0] in BESIDE
 
 
 def test_the_tables_side_imports_nothing_of_the_devices_side_or_of_the_laboratory():
@@ -141,7 +146,7 @@ def test_every_file_is_short_enough_to_be_one_idea():
 
 
 def test_protocols_and_trust_models_open_no_socket():
-    apart = [path for path in MODULES if floor_of(path) in {"protocols", "trust"}]
+    apart = [path for path in MODULES if floor_of(path) in {"federated.protocols", "federated.trust", "trust", "vdaf"}]
     assert apart and not [str(path) for path in apart if {name.partition(".")[0] for name in imports(path)} & NETWORK]
 
 
@@ -182,10 +187,15 @@ def test_fault_7_exact_sums_of_rows_are_taken_by_trust_models_and_by_nobody_else
     asking = re.compile(r"\b(?!np\b)\w+\.total\((?:self\.)?_?(?:table|sample|rows)\b")
     found = {str(path.relative_to(PACKAGE).with_suffix("")) for path in MODULES if asking.search(path.read_text())}
     assert found == {
-        *("trust/simulated_secure_aggregation", "trust/curator", "trust/local", "trust/report_batch"),
+        *(
+            "federated/trust/simulated_secure_aggregation",
+            "trust/curator",
+            "federated/trust/local",
+            "federated/trust/report_batch",
+        ),
         *(
             "encoders/concatenation",
-            "audit/evidence/noise_residuals",
+            "lab/audit/evidence/noise_residuals",
         ),  # a sum of sums; tables of people who do not exist
     }
 

@@ -53,12 +53,15 @@ from hazemap.encoders import (
     Values,
 )
 from hazemap.errors import CodecError
+from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
+from hazemap.federated.recipes.features import NumericEdges
+from hazemap.federated.recipes.recipe_file import EXAMPLE, recipe_from_toml
+from hazemap.federated.study.searches import SEARCHES
+from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
+from hazemap.federated.trust.device_tasks import KNOWN, Task
 from hazemap.lab.methods import HB, BestLevel, CountMin, Geometric, Hierarchical, KDTree, Privlet
-from hazemap.noisy_queries import Answer, Choice, Growth, Query
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
-from hazemap.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.recipes.features import NumericEdges
-from hazemap.recipes.recipe_file import EXAMPLE, recipe_from_toml
+from hazemap.queries.noisy_queries import Answer, Choice, Growth, Query
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
@@ -66,11 +69,8 @@ from hazemap.spatial.plane import Plane, PlaneBox, PlaneQuadtree
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.two_level_grid import TwoLevelGrid
 from hazemap.spatial.whole_domain import WholeDomain
-from hazemap.study.searches import SEARCHES
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside, OwnMeans, RowIsPerson
 from hazemap.temporal.time_slots import Always, Clock, Spans, Weekdays
-from hazemap.trust.cohort_assumptions import Cohort, Sampling
-from hazemap.trust.device_tasks import KNOWN, Task
 from hazemap.values.cell_slot_counters import CellTimeSlots
 from hazemap.values.cells_in_slots import AllSlots, EachSlot
 from hazemap.values.histogram_bins import FloatGrid, HistogramBins, Log2Bins

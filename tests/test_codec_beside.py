@@ -8,7 +8,7 @@ import pytest
 from hazemap import codec
 from hazemap.cells import Leaves
 from hazemap.errors import CodecError
-from hazemap.noisy_queries import Answer
+from hazemap.queries.noisy_queries import Answer
 from hazemap.spatial.quadtree import Quadtree
 
 THINGS = (

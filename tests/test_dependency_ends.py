@@ -20,7 +20,7 @@ SUBSET = [
     *(f"tests/releases/test_{name}.py" for name in ("format_rules", "geotiff", "geoparquet", "text_tables")),
     *(f"tests/readers/test_{name}.py" for name in ("geopackage_points", "odd_values")),
     *(f"tests/spatial/test_{name}.py" for name in ("h3_hexagons", "quadtree")),
-    *(f"tests/protocols/vdaf/test_{name}.py" for name in ("aes128", "keccak_permutation", "idpf", "published_prio3")),
+    *(f"tests/vdaf/test_{name}.py" for name in ("aes128", "keccak_permutation", "idpf", "published_prio3")),
     *("tests/draw/test_overlay_lines.py", "tests/privacy/test_ledger_file.py"),
 ]
 """Files that reach every library we depend on, and every loop that uses private names of one."""

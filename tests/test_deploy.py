@@ -9,7 +9,7 @@ import pytest
 from typer.main import get_command
 
 from hazemap.cli.main import app
-from hazemap.service.http_limits import BODY, HttpLimits
+from hazemap.federated.service.http_limits import BODY, HttpLimits
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
@@ -26,7 +26,7 @@ def understood(words):
 def service():
     parser = ConfigParser(strict=False, interpolation=None)
     parser.optionxform = str
-    parser.read_string((DEPLOY / "hazemap.service").read_text().replace("\\\n", ""))
+    parser.read_string((DEPLOY / "hazemap.federated.service").read_text().replace("\\\n", ""))
     return parser["Service"]
 
 
@@ -73,7 +73,7 @@ def test_the_proxy_lets_through_what_the_server_takes_and_hides_metrics():
 
 
 def test_the_page_names_every_file_and_metric_that_is_there():
-    from hazemap.server.metrics import Histogram, Metrics
+    from hazemap.federated.server.metrics import Histogram, Metrics
 
     page = PAGE.read_text()
     assert not [path.name for path in DEPLOY.iterdir() if path.name not in page]

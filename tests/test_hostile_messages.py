@@ -21,20 +21,20 @@ from hazemap import codec
 from hazemap.algorithms import METHODS, OF_VALUES
 from hazemap.cells import Leaves
 from hazemap.codec import FILE, MESSAGE, Limits
-from hazemap.device.consent_policy import Policy
-from hazemap.device.server_task import ServerTask, task_of
 from hazemap.encoders import Concatenation, CountMinSketch, Counts, HaarWavelet
 from hazemap.errors import CodecError, HazemapError, InputError, Refused
+from hazemap.federated.device.consent_policy import Policy
+from hazemap.federated.device.server_task import ServerTask, task_of
+from hazemap.federated.trust.cohort_assumptions import Cohort
+from hazemap.federated.trust.device_tasks import KNOWN, Task, parameters_for
 from hazemap.field_types import kinds_of
-from hazemap.noisy_queries import Answer, Query
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise
+from hazemap.queries.noisy_queries import Answer, Query
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, OwnMeans, RowIsPerson
-from hazemap.trust.cohort_assumptions import Cohort
-from hazemap.trust.device_tasks import KNOWN, Task, parameters_for
 from hazemap.values.value_encoding import ValueEncoding
 from research import hostile_tasks
 
@@ -206,7 +206,7 @@ def test_every_cache_of_what_comes_from_outside_tells_types_apart():
     checked = {"Asymmetric", "NttField", "BitVector", "Poplar1Parameter"}
     caches = 0
     package = Path(codec.__file__).parent.parent
-    for folder in ("codec", "device", "protocols", "trust"):
+    for folder in ("codec", "federated/device", "federated/protocols", "vdaf", "federated/trust"):
         for node in (n for file in (package / folder).rglob("*.py") for n in ast.walk(ast.parse(file.read_text()))):
             marks = [ast.unparse(mark) for mark in getattr(node, "decorator_list", ())]
             keys = node.args.args if isinstance(node, ast.FunctionDef) else []

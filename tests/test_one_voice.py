@@ -9,24 +9,27 @@ import pytest
 from tests.every_method import LEVELLED, WHOLE
 
 import hazemap
-from hazemap.algorithm_disclosure import Disclosure, Learned
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import METHODS as CLASSES
 from hazemap.algorithms import OF_VALUES, Adaptive, AdaptiveGrid, LocateBox, PrivateBoundingBox
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.encoders import Counts, EvenSplitScores, MedianSplitScores, SplitCosts
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import HazemapWarning, InputError
+from hazemap.federated.server.campaign_spec import Campaign
+from hazemap.federated.server.privacy_statement import prices, statement
+from hazemap.federated.trust.cohort_assumptions import Cohort, SecureSumPrices
+from hazemap.federated.trust.local import LocalReports
+from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.lab.methods import KDTree
-from hazemap.noisy_queries import Growth, Query
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.privacy_unit import DEVICE
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement import A_PERSON
 from hazemap.privacy.statement_facts import Randomness
-from hazemap.server.campaign_spec import Campaign
-from hazemap.server.privacy_statement import prices, statement
+from hazemap.queries.algorithm_disclosure import Disclosure, Learned
+from hazemap.queries.algorithm_session import Unrecorded, run
+from hazemap.queries.noisy_queries import Growth, Query
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.specs.method_from_name import method_from_name, sums_only
@@ -36,10 +39,7 @@ from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.specs.table_spec import TableSpec
 from hazemap.statement_builder import Promise, stated
 from hazemap.tables.contribution_bounding import AtMostRows
-from hazemap.trust.cohort_assumptions import Cohort, SecureSumPrices
 from hazemap.trust.curator import Curator
-from hazemap.trust.local import LocalReports
-from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 
 BOX, ONE = Box(2.2, 48.8, 2.5, 48.9), AtMostRows(1)
 NAMES = (

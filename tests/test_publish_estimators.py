@@ -9,7 +9,6 @@ import pytest
 from typer.testing import CliRunner
 
 import hazemap
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import PublishedStatistics
 from hazemap.cli.main import app
 from hazemap.encoders.place_statistics import PlaceMeans
@@ -19,6 +18,7 @@ from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.random_stream import Stream
 from hazemap.publish import stats
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.readers.open_table import open_table
 from hazemap.releases import Statistics
 from hazemap.specs.statistics_spec import StatisticsSpec

@@ -7,16 +7,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import PublicLocationStatistics
 from hazemap.errors import CapExceeded, HazemapError, InputError, TableError
 from hazemap.estimate.value_estimates import KnownPeople
-from hazemap.noisy_queries import Answer
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement_facts import UNSAID
 from hazemap.publish import stats
+from hazemap.queries.algorithm_session import Unrecorded, run
+from hazemap.queries.noisy_queries import Answer
 from hazemap.readers.open_table import open_table
 from hazemap.releases import Statistics
 from hazemap.specs.parsing import budget as parsed_budget

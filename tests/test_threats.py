@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from hazemap.algorithms import Flat
+from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
+from hazemap.federated.server.campaign_spec import Campaign
+from hazemap.federated.server.privacy_statement import NOT_CHECKED, assumed
+from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.privacy.budget import ApproxDP, PureDP
-from hazemap.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.server.campaign_spec import Campaign
-from hazemap.server.privacy_statement import NOT_CHECKED, assumed
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.trust.cohort_assumptions import Cohort, Sampling
 
 TESTS = Path(__file__).parent
 DOCS = TESTS.parent / "docs"
@@ -51,8 +51,8 @@ def test_every_test_that_a_page_names_exists_and_every_row_names_one(name, least
     rows = [line for line in lines if line.startswith("| ") and line not in heads]
     assert len(rows) > least
     assert [row for row in rows if not NAMED.search(row) and "not built" not in row and "no test" not in row] == []
-    assert missing("`device/test_kill.py::test_nothing` `nowhere.py::test_x`") == [
-        "device/test_kill.py::test_nothing",
+    assert missing("`federated/device/test_kill.py::test_nothing` `nowhere.py::test_x`") == [
+        "federated/device/test_kill.py::test_nothing",
         "nowhere.py::test_x",
     ]
 

@@ -8,33 +8,33 @@ import pytest
 from tests.issuing import ISSUER
 from tests.test_one_voice import BOX, NAMES, ONE, cells_of, town
 
-from hazemap.algorithm_session import Unrecorded, replay, run
 from hazemap.algorithms import Adaptive
 from hazemap.errors import InputError, Unanswerable
-from hazemap.noisy_queries import Query
+from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
+from hazemap.federated.recipes.features import Categories, Feature
+from hazemap.federated.recipes.policy import Carrier
+from hazemap.federated.recipes.population_table import PopulationTable
+from hazemap.federated.recipes.recipe import Recipe
+from hazemap.federated.recipes.recipe_bins import RecipeBins
+from hazemap.federated.recipes.sql_query import SqlQuery
+from hazemap.federated.trust.carried_tasks import CarriedTask
+from hazemap.federated.trust.cohort_assumptions import Cohort
+from hazemap.federated.trust.device_tasks import Task
+from hazemap.federated.trust.local import LocalReports
+from hazemap.federated.trust.one_report import OneReport
+from hazemap.federated.trust.recipe_secure_sums import RecipeSecureSums
+from hazemap.federated.trust.report_batch import ReportBatch
+from hazemap.federated.trust.report_carriers import ByOneReport, ByShuffler, ByTwoServers
+from hazemap.federated.trust.shuffled import Shuffled, ShuffledReports
+from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
+from hazemap.federated.trust.two_server_tasks import round_tasks
+from hazemap.federated.trust.two_servers import TwoServers
 from hazemap.privacy.budget import ApproxDP, PureDP
 from hazemap.privacy.random_stream import Stream
-from hazemap.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.recipes.features import Categories, Feature
-from hazemap.recipes.policy import Carrier
-from hazemap.recipes.population_table import PopulationTable
-from hazemap.recipes.recipe import Recipe
-from hazemap.recipes.recipe_bins import RecipeBins
-from hazemap.recipes.sql_query import SqlQuery
+from hazemap.queries.algorithm_session import Unrecorded, replay, run
+from hazemap.queries.noisy_queries import Query
 from hazemap.specs.method_from_name import method_from_name, sums_only
-from hazemap.trust.carried_tasks import CarriedTask
-from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.curator import Curator
-from hazemap.trust.device_tasks import Task
-from hazemap.trust.local import LocalReports
-from hazemap.trust.one_report import OneReport
-from hazemap.trust.recipe_secure_sums import RecipeSecureSums
-from hazemap.trust.report_batch import ReportBatch
-from hazemap.trust.report_carriers import ByOneReport, ByShuffler, ByTwoServers
-from hazemap.trust.shuffled import Shuffled, ShuffledReports
-from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
-from hazemap.trust.two_server_tasks import round_tasks
-from hazemap.trust.two_servers import TwoServers
 
 PEOPLE = 600
 TOWN, EVERYBODY = town(PEOPLE), ReportBatch(PEOPLE, PEOPLE)

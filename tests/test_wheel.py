@@ -25,7 +25,7 @@ import hazemap
 ROOT = Path(__file__).parents[1]
 WEB = ROOT / "web"
 LICENCES = "hazemap/bundled_licences.txt"
-PAGES = ("hazemap/releases/page/page.html", "hazemap/studio/app/index.html", "hazemap/device/tab/device.html")
+PAGES = ("hazemap/releases/page/page.html", "hazemap/studio/app/index.html", "hazemap/federated/device/tab/device.html")
 BUNDLES = ("page", "studio", "tab")
 
 

@@ -15,9 +15,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from hazemap.audit import planned_trials as plan
-from hazemap.audit.audit import audit
-from hazemap.audit.audited_settings import (
+from hazemap.lab.audit import planned_trials as plan
+from hazemap.lab.audit.audit import audit
+from hazemap.lab.audit.audited_settings import (
     ALL_STATISTICS,
     CURATOR,
     LOCAL,
@@ -30,13 +30,13 @@ from hazemap.audit.audited_settings import (
     TWO_SERVERS,
     AuditedSetting,
 )
-from hazemap.audit.csv_line_trials import CsvLineTrial
-from hazemap.audit.findings import judge
-from hazemap.audit.planted_faults import PLANTS
-from hazemap.audit.random_canaries import KINDS, CanaryCrowd
-from hazemap.audit.subprocess_runs import SubprocessRuns
-from hazemap.audit.synthetic_people import Square
-from hazemap.audit.trial_types import CanaryTrial
+from hazemap.lab.audit.csv_line_trials import CsvLineTrial
+from hazemap.lab.audit.findings import judge
+from hazemap.lab.audit.planted_faults import PLANTS
+from hazemap.lab.audit.random_canaries import KINDS, CanaryCrowd
+from hazemap.lab.audit.subprocess_runs import SubprocessRuns
+from hazemap.lab.audit.synthetic_people import Square
+from hazemap.lab.audit.trial_types import CanaryTrial
 
 RESULTS = Path(__file__).parent / "results" / "audit.json"
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "audit.md"

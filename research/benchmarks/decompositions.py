@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import AdaptiveGrid, PrivTree
 from hazemap.cellmap import Reading
 from hazemap.lab.methods import KDTree
 from hazemap.privacy.budget import PureDP
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.tables.contribution_bounding import RowIsPerson
 from hazemap.trust.curator import Curator
 from research.benchmarks.city import TREE, picture, shared, table, truth

@@ -25,20 +25,20 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
-from hazemap.algorithm_session import Unrecorded, run
-from hazemap.arrays import Floats, Ints
-from hazemap.noisy_queries import Answer, Query, Question
+from hazemap.federated.recipes.features import Feature, PrefixTree
+from hazemap.federated.recipes.recipe import Recipe
+from hazemap.federated.recipes.recipe_bins import RecipeTable
+from hazemap.federated.recipes.sql_query import SqlQuery
+from hazemap.federated.study.searches import FrequentSequences, ListedSequences
+from hazemap.federated.study.searches.item_counts import frequent_bins
+from hazemap.machine_code.arrays import Floats, Ints
 from hazemap.privacy.amplification.aggregate_price import aggregate_price
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.amplification.shuffle_bounds import clone_bound, theorem_3_1
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.local_randomisers import Asymmetric
-from hazemap.recipes.features import Feature, PrefixTree
-from hazemap.recipes.recipe import Recipe
-from hazemap.recipes.recipe_bins import RecipeTable
-from hazemap.recipes.sql_query import SqlQuery
-from hazemap.study.searches import FrequentSequences, ListedSequences
-from hazemap.study.searches.item_counts import frequent_bins
+from hazemap.queries.algorithm_session import Unrecorded, run
+from hazemap.queries.noisy_queries import Answer, Query, Question
 from hazemap.trust.curator import CentralPrices
 from research.benchmarks.discovery_corpora import Sequences, corpus
 from research.benchmarks.discovery_hashed import HashedStatic

@@ -11,9 +11,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from hazemap.arrays import Floats, Ints
+from hazemap.federated.recipes.buckets import MOST_BINS
+from hazemap.machine_code.arrays import Floats, Ints
 from hazemap.privacy.local_randomisers import Asymmetric
-from hazemap.recipes.buckets import MOST_BINS
 from research.benchmarks.discovery_corpora import Sequences
 
 BINS = MOST_BINS - 1

@@ -30,10 +30,10 @@ import numpy as np
 import hazemap
 from fractions import Fraction
 from hazemap import AtMostRows, Box, Counts, Leaves, PureDP, Quadtree, Query, Release, Statement
-from hazemap.algorithm_session import Exchange
+from hazemap.queries.algorithm_session import Exchange
 from hazemap.algorithms import Flat
 from hazemap.estimate import from_transcript
-from hazemap.noisy_queries import Answer
+from hazemap.queries.noisy_queries import Answer
 from hazemap.privacy.statement import A_PERSON
 
 path, level, cells = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])

@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Adaptive, PublishedPyramid, Pyramid
-from hazemap.compare.density_metrics import density, kl, pearson, similarity
-from hazemap.compare.earth_movers_distance import emd
-from hazemap.compare.map_to_pixels import painted
 from hazemap.engines.memory import MemoryTable
+from hazemap.lab.compare.density_metrics import density, kl, pearson, similarity
+from hazemap.lab.compare.earth_movers_distance import emd
+from hazemap.lab.compare.map_to_pixels import painted
 from hazemap.lab.methods import LaplaceClip, TopCells
 from hazemap.privacy.budget import PureDP
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.spatial.plane import Plane, PlaneQuadtree
 from hazemap.tables.contribution_bounding import OneVote
 from hazemap.trust.curator import Curator

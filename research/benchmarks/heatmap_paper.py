@@ -17,23 +17,23 @@ from typing import Any
 
 import numpy as np
 
-from hazemap.algorithm_session import Transcript, Unrecorded, run
 from hazemap.algorithms import Adaptive, AdaptiveGrid, AdaptiveHierarchicalHistogram, Flat, Proportion, UniformGrid
 from hazemap.algorithms.proportion import Narrow, Significant
 from hazemap.algorithms.single_level import evidence
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves
 from hazemap.estimate import measurements
+from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
+from hazemap.federated.trust.cohort_assumptions import Cohort
+from hazemap.federated.trust.local import LocalReports
+from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.lab.methods import CountMin, Geometric, Hierarchical
-from hazemap.noisy_queries import Answer, Query, Trust
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise
-from hazemap.protocols.secure_aggregation.session_parameters import Mode
+from hazemap.queries.algorithm_session import Transcript, Unrecorded, run
+from hazemap.queries.noisy_queries import Answer, Query, Trust
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding, OneVote, RowIsPerson
-from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.curator import Curator
-from hazemap.trust.local import LocalReports
-from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from research.benchmarks import maps
 from research.benchmarks.heatmap_page import publish
 from research.benchmarks.maps import Pixels, Place

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Adaptive, Flat
 from hazemap.privacy.budget import ZCDP, PureDP
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.releases.estimates import estimate
 from hazemap.tables.contribution_bounding import RowIsPerson
 from hazemap.trust.curator import Curator

@@ -7,9 +7,9 @@ from functools import cache, cached_property
 import numpy as np
 
 from hazemap.cells import Leaves, Tree
-from hazemap.compare.map_to_pixels import owners
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import FileError
+from hazemap.lab.compare.map_to_pixels import owners
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.votes import Votes
 from research.benchmarks.city import SHARED

@@ -61,7 +61,7 @@ def people(side: int) -> tuple[np.ndarray, np.ndarray]:
     """Pixels of the city with someone (numbers of base cells, in order), and how many."""
     from city import shared
 
-    from hazemap.compare.ground_truth_maps import GroundTruthMap
+    from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
 
     counts, points = shared("synthetic_city").build()
     if side > len(counts):
@@ -84,10 +84,10 @@ def memory(line: str) -> float:
 
 def one(name: str, side: int, stored: str, repetitions: int) -> dict:
     """The figures of one method, in this process."""
-    from hazemap.algorithm_session import Unrecorded, run
-    from hazemap.compare.compared_methods import Method
-    from hazemap.compare.ground_truth_maps import SQUARE, KnownCounts
+    from hazemap.lab.compare.compared_methods import Method
+    from hazemap.lab.compare.ground_truth_maps import SQUARE, KnownCounts
     from hazemap.privacy.budget import PureDP
+    from hazemap.queries.algorithm_session import Unrecorded, run
     from hazemap.spatial.quadtree import Quadtree
     from hazemap.tables.contribution_bounding import RowIsPerson
     from hazemap.trust.curator import Curator

@@ -16,7 +16,7 @@ import pandas as pd
 import shapely
 
 from hazemap.cells import NOWHERE
-from hazemap.compare.ground_truth_maps import KnownCounts
+from hazemap.lab.compare.ground_truth_maps import KnownCounts
 from hazemap.spatial.district_layers import DistrictLayer
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.quadtree import Quadtree

@@ -25,15 +25,15 @@ import geopandas
 import numpy as np
 import shapely
 
-from hazemap.algorithm_session import Session, Unrecorded, run
 from hazemap.algorithms import TreesWithinDistricts
 from hazemap.cellmap import CellMap
 from hazemap.cells import NOWHERE
-from hazemap.compare.ground_truth_maps import KnownCounts, middles
-from hazemap.compare.range_query_error import rectangles, sums
-from hazemap.noisy_queries import Measure
+from hazemap.lab.compare.ground_truth_maps import KnownCounts, middles
+from hazemap.lab.compare.range_query_error import rectangles, sums
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.statement import A_PERSON, Statement
+from hazemap.queries.algorithm_session import Session, Unrecorded, run
+from hazemap.queries.noisy_queries import Measure
 from hazemap.releases import Release
 from hazemap.releases.cell_geometry import equal_area
 from hazemap.spatial.district_layers import DistrictLayer

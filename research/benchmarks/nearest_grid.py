@@ -10,10 +10,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from hazemap.arrays import Floats, Ints
 from hazemap.errors import InputError
 from hazemap.estimate.tree_emd_projection import check_numbers, floats
-from hazemap.jit import once_compiled
+from hazemap.machine_code.arrays import Floats, Ints
+from hazemap.machine_code.jit import once_compiled
 
 
 def nearest_grid(levels: Sequence[Floats], weights: Sequence[float]) -> Floats:

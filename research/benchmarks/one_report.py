@@ -31,18 +31,18 @@ from tempfile import TemporaryDirectory
 import httpx
 import numpy as np
 
-from hazemap.aggregator.collector_client import CollectorClient
-from hazemap.aggregator.task_file import TaskFile
-from hazemap.arrays import Words
 from hazemap.cli.main import main as hazemap
-from hazemap.protocols.dap.basic_types import Interval
-from hazemap.protocols.dap.client import Client
-from hazemap.protocols.dap.hpke_configs import HpkeConfigList
-from hazemap.protocols.dap.prefix_question import PrefixCells, PrefixQuestion
-from hazemap.protocols.dap.resource_paths import reports as reports_path
-from hazemap.protocols.dap.task_vdaf import vdaf_of
-from hazemap.protocols.dap.upload_messages import Report, UploadRequest
-from hazemap.protocols.vdaf.poplar1_parameter import Poplar1Parameter
+from hazemap.federated.aggregator.collector_client import CollectorClient
+from hazemap.federated.aggregator.task_file import TaskFile
+from hazemap.federated.protocols.dap.basic_types import Interval
+from hazemap.federated.protocols.dap.client import Client
+from hazemap.federated.protocols.dap.hpke_configs import HpkeConfigList
+from hazemap.federated.protocols.dap.prefix_question import PrefixCells, PrefixQuestion
+from hazemap.federated.protocols.dap.resource_paths import reports as reports_path
+from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
+from hazemap.federated.protocols.dap.upload_messages import Report, UploadRequest
+from hazemap.machine_code.arrays import Words
+from hazemap.vdaf.poplar1_parameter import Poplar1Parameter
 from research.benchmarks.two_servers import PRECISION, TOGETHER, cpu, free_port, started, uploaded
 
 RESULTS = Path(__file__).with_name("results") / "one_report.json"

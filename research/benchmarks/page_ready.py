@@ -22,11 +22,11 @@ from pathlib import Path
 import numpy as np
 
 from hazemap import AtMostRows, Box, Counts, Leaves, PureDP, Quadtree, Query, Release, Statement
-from hazemap.algorithm_session import Exchange
 from hazemap.algorithms import Flat
 from hazemap.estimate import from_transcript
-from hazemap.noisy_queries import Answer
 from hazemap.privacy.statement import A_PERSON
+from hazemap.queries.algorithm_session import Exchange
+from hazemap.queries.noisy_queries import Answer
 from hazemap.releases.page.page_file import template
 from hazemap.spatial.h3_hexagons import Hexagons
 

@@ -38,16 +38,16 @@ from pathlib import Path
 import httpx
 import numpy as np
 
-from hazemap.device import enrolment
-from hazemap.device import row_store as rows
-from hazemap.device.consent_policy import Policy
-from hazemap.device.device_process import DeviceProcess
-from hazemap.device.encrypted_store import EncryptedStore
-from hazemap.device.http_client import HttpReply, HttpTransport
-from hazemap.device.pooled_http_client import FleetClient
-from hazemap.device.row_store import PersonRows
 from hazemap.errors import Unreachable
-from hazemap.server.campaign_spec import Campaign
+from hazemap.federated.device import enrolment
+from hazemap.federated.device import row_store as rows
+from hazemap.federated.device.consent_policy import Policy
+from hazemap.federated.device.device_process import DeviceProcess
+from hazemap.federated.device.encrypted_store import EncryptedStore
+from hazemap.federated.device.http_client import HttpReply, HttpTransport
+from hazemap.federated.device.pooled_http_client import FleetClient
+from hazemap.federated.device.row_store import PersonRows
+from hazemap.federated.server.campaign_spec import Campaign
 from research.benchmarks.polling_campaigns import BOX, accounts, campaign, judged, ordered
 from research.benchmarks.polling_servers import OneServer, Pair, Servers, cpu, kept, process
 
@@ -165,7 +165,7 @@ def measured(folder: Path, options: argparse.Namespace) -> dict:
     with ExitStack() as everything:
         database = ""
         if options.standby:
-            from tests.server.postgres import cluster
+            from tests.federated.server.postgres import cluster
 
             database = everything.enter_context(cluster())
         with ExitStack() as stack:

@@ -10,17 +10,17 @@ import httpx
 
 from hazemap.algorithms import Adaptive
 from hazemap.codec import dumps
-from hazemap.device import enrolment
-from hazemap.device.encrypted_store import EncryptedStore
-from hazemap.device.privacy_account import DeviceCharge, PrivacyAccount
+from hazemap.federated.device import enrolment
+from hazemap.federated.device.encrypted_store import EncryptedStore
+from hazemap.federated.device.privacy_account import DeviceCharge, PrivacyAccount
+from hazemap.federated.protocols.secure_aggregation.session_parameters import SessionParameters
+from hazemap.federated.server.campaign_spec import Campaign, Deadlines
+from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
-from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
 from hazemap.releases import Release
-from hazemap.server.campaign_spec import Campaign, Deadlines
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.trust.cohort_assumptions import Cohort, Sampling
 
 BOX = Box(13.2, 52.4, 13.6, 52.6)
 _SHARDS = (
@@ -82,7 +82,7 @@ def judged(asked: Campaign, database: str, folder: Path, paid: Account) -> dict[
     every round, and has paid for each once. `total`: the people are in the release, as far as its noise shows them.
     """
     import psycopg
-    from tests.server.left_behind import LeftBehind, Shard
+    from tests.federated.server.left_behind import LeftBehind, Shard
 
     with psycopg.connect(database) as db:
         rows = db.execute(_SHARDS, (asked.name,)).fetchall()

@@ -24,16 +24,16 @@ from statistics import median
 
 import numpy as np
 
-from hazemap.arrays import Words
-from hazemap.protocols.dap.basic_types import HpkeCiphertext
-from hazemap.protocols.dap.upload_messages import PlaintextInputShare, Report, ReportMetadata
-from hazemap.protocols.hpke import Aead, CipherSuite, Kdf, Kem, KeyPair
-from hazemap.protocols.vdaf import aes128_bitsliced, aes128_instructions
-from hazemap.protocols.vdaf.poplar1 import Poplar1
-from hazemap.protocols.vdaf.poplar1_evaluation import TreeNodes
-from hazemap.protocols.vdaf.poplar1_parameter import Poplar1Parameter
-from hazemap.protocols.vdaf.turboshake128_kernels import squeezed
-from hazemap.protocols.vdaf.vdaf import Continuation, InvalidReport, ReportShare
+from hazemap.federated.protocols.dap.basic_types import HpkeCiphertext
+from hazemap.federated.protocols.dap.upload_messages import PlaintextInputShare, Report, ReportMetadata
+from hazemap.machine_code.arrays import Words
+from hazemap.vdaf import aes128_bitsliced, aes128_instructions
+from hazemap.vdaf.hpke import Aead, CipherSuite, Kdf, Kem, KeyPair
+from hazemap.vdaf.poplar1 import Poplar1
+from hazemap.vdaf.poplar1_evaluation import TreeNodes
+from hazemap.vdaf.poplar1_parameter import Poplar1Parameter
+from hazemap.vdaf.turboshake128_kernels import squeezed
+from hazemap.vdaf.vdaf import Continuation, InvalidReport, ReportShare
 
 CTX, KEY = bytes(40), bytes(range(32))
 BITS, LEVELS, PREFIXES = 46, (11, 19, 27, 36, 45), 4_096

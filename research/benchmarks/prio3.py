@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import Any
 
 from hazemap.engines.memory import divided
-from hazemap.protocols.vdaf.bit_vector_circuits import shortest_chunk_length
-from hazemap.protocols.vdaf.prio3 import (
+from hazemap.vdaf.bit_vector_circuits import shortest_chunk_length
+from hazemap.vdaf.prio3 import (
     Prio3,
     prio3_count,
     prio3_histogram,
@@ -37,7 +37,7 @@ from hazemap.protocols.vdaf.prio3 import (
     prio3_sum,
     prio3_sum_vec,
 )
-from hazemap.protocols.vdaf.vdaf import Continuation, ReportShare
+from hazemap.vdaf.vdaf import Continuation, ReportShare
 
 RESULTS = Path(__file__).with_name("results") / "prio3.json"
 CIRCL = Path(__file__).with_name("prio3_circl.go")
@@ -66,7 +66,7 @@ print(json.dumps(found))
 """
 FIRST_USE = """
 import time
-from hazemap.protocols.vdaf.prio3 import prio3_histogram
+from hazemap.vdaf.prio3 import prio3_histogram
 start, vdaf = time.process_time(), prio3_histogram(1024, 33)
 public, inputs = vdaf.shard(b"", 1, bytes(16), bytes(vdaf.RAND_SIZE))
 said = [vdaf.verify_init(bytes(32), b"", i, b"", bytes(16), public, each) for i, each in enumerate(inputs)]

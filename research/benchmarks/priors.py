@@ -18,12 +18,12 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Adaptive, AdaptiveHierarchicalHistogram
 from hazemap.cells import NOWHERE, Leaves
-from hazemap.compare.map_to_pixels import painted
 from hazemap.engines.memory import MemoryTable
+from hazemap.lab.compare.map_to_pixels import painted
 from hazemap.privacy.budget import PureDP
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.specs.prior_cells import middles_of, tiled

@@ -19,16 +19,16 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms.private_bounding_box import over
 from hazemap.algorithms.proportion import Narrow, Proportion, Significant
 from hazemap.engines.memory import MemoryTable
+from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
+from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.privacy.budget import PureDP
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.tables.contribution_bounding import AtMostRows
-from hazemap.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.trust.curator import Curator
-from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.values.boolean_attribute import BinaryAttribute
 from hazemap.values.marks import Marks
 

@@ -6,18 +6,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hazemap.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves, distinct
 from hazemap.encoders import Counts, Encoder
 from hazemap.engines.memory import MemoryTable
 from hazemap.estimate import read
-from hazemap.noisy_queries import Answer, Prices, Query, Question, Rounds, Trust
+from hazemap.federated.trust.cohort_assumptions import Cohort, SecureSumPrices
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_disclosure import Disclosure, Learned, counted
+from hazemap.queries.noisy_queries import Answer, Prices, Query, Question, Rounds, Trust
 from hazemap.tables.contribution_bounding import Bounding, RowIsPerson, Sensitivity
-from hazemap.trust.cohort_assumptions import Cohort, SecureSumPrices
 
 ROWS = RowIsPerson()
 RNG = np.random.default_rng(5)

@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Adaptive, DensePyramid, PublishedPyramid, Pyramid
-from hazemap.compare.density_metrics import density
-from hazemap.compare.earth_movers_distance import emd
-from hazemap.compare.ground_truth_maps import GroundTruthMap
-from hazemap.compare.map_to_pixels import painted
+from hazemap.lab.compare.density_metrics import density
+from hazemap.lab.compare.earth_movers_distance import emd
+from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
+from hazemap.lab.compare.map_to_pixels import painted
 from hazemap.lab.methods import LaplaceClip, TopCells
 from hazemap.privacy.budget import PureDP
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import OneVote
 from hazemap.trust.curator import Curator

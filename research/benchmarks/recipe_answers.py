@@ -17,15 +17,15 @@ from time import process_time
 
 import numpy as np
 
-from hazemap.device import enrolment
-from hazemap.device.encrypted_store import EncryptedStore
-from hazemap.device.event_store import EventStore
-from hazemap.device.query_sandbox import QuerySandbox
+from hazemap.federated.device import enrolment
+from hazemap.federated.device.encrypted_store import EncryptedStore
+from hazemap.federated.device.event_store import EventStore
+from hazemap.federated.device.query_sandbox import QuerySandbox
+from hazemap.federated.recipes.event_stream import EventField, EventStream, EventType
+from hazemap.federated.recipes.query_class import AnyQueryOverFields, StreamFieldName
+from hazemap.federated.recipes.sql_query import SqlQuery
 from hazemap.privacy.local_randomisers import Asymmetric
 from hazemap.privacy.random_stream import Stream
-from hazemap.recipes.event_stream import EventField, EventStream, EventType
-from hazemap.recipes.query_class import AnyQueryOverFields, StreamFieldName
-from hazemap.recipes.sql_query import SqlQuery
 
 RESULTS = Path(__file__).with_name("results") / "recipe_answers.json"
 REPEATS, EVENTS, BINS = 9, 10_000, 4_096

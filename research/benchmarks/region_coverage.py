@@ -24,7 +24,6 @@ from pathlib import Path
 import numpy as np
 import shapely
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Adaptive
 from hazemap.algorithms.private_bounding_box import over
 from hazemap.cells import NOWHERE
@@ -32,6 +31,7 @@ from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement import A_PERSON, A_ROW, Statement
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.readers.open_table import open_table
 from hazemap.releases import Release
 from hazemap.releases.region_weights import weights

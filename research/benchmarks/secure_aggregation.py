@@ -29,16 +29,16 @@ from statistics import mean, median
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
+from hazemap.federated.protocols.secure_aggregation import merkle_roster as roster
+from hazemap.federated.protocols.secure_aggregation import neighbour_graph as graph
+from hazemap.federated.protocols.secure_aggregation.client import Client
+from hazemap.federated.protocols.secure_aggregation.graph_degree import weakness
+from hazemap.federated.protocols.secure_aggregation.messages import Stage
+from hazemap.federated.protocols.secure_aggregation.minimum_parameters import MinimumParameters
+from hazemap.federated.protocols.secure_aggregation.server import Server
+from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
 from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.privacy.signing_identities import Identity
-from hazemap.protocols.secure_aggregation import merkle_roster as roster
-from hazemap.protocols.secure_aggregation import neighbour_graph as graph
-from hazemap.protocols.secure_aggregation.client import Client
-from hazemap.protocols.secure_aggregation.graph_degree import weakness
-from hazemap.protocols.secure_aggregation.messages import Stage
-from hazemap.protocols.secure_aggregation.minimum_parameters import MinimumParameters
-from hazemap.protocols.secure_aggregation.server import Server
-from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
 
 RESULTS = Path(__file__).with_name("results") / "secure_aggregation.json"
 TENTH = Fraction(1, 10)

@@ -18,21 +18,21 @@ from typing import Any
 
 import numpy as np
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import PublishedPyramid, Pyramid
-from hazemap.arrays import Floats
-from hazemap.compare.density_metrics import density, kl, pearson, similarity
-from hazemap.compare.earth_movers_distance import emd
-from hazemap.compare.ground_truth_maps import GroundTruthMap
-from hazemap.compare.map_to_pixels import painted
-from hazemap.noisy_queries import Answer, Question, Trust
+from hazemap.federated.trust.report_batch import ReportBatch
+from hazemap.federated.trust.report_bytes import of_shuffled_parts
+from hazemap.federated.trust.shuffled import Shuffled, noise_of, terms_of
+from hazemap.lab.compare.density_metrics import density, kl, pearson, similarity
+from hazemap.lab.compare.earth_movers_distance import emd
+from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
+from hazemap.lab.compare.map_to_pixels import painted
+from hazemap.machine_code.arrays import Floats
 from hazemap.privacy.budget import Budget, PureDP
+from hazemap.queries.algorithm_session import Unrecorded, run
+from hazemap.queries.noisy_queries import Answer, Question, Trust
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import OneVote
 from hazemap.trust.curator import Curator
-from hazemap.trust.report_batch import ReportBatch
-from hazemap.trust.report_bytes import of_shuffled_parts
-from hazemap.trust.shuffled import Shuffled, noise_of, terms_of
 from research.benchmarks.maps import city
 from research.benchmarks.shuffle_heatmaps_page import publish
 from research.compare.gaussian_blur import heatmap

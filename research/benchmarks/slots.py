@@ -25,20 +25,20 @@ from pathlib import Path
 
 import numpy as np
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Adaptive, AdaptiveSlots
 from hazemap.cellmap import CellMap
 from hazemap.cells import Leaves
-from hazemap.compare import density_metrics as densities
-from hazemap.compare.map_to_pixels import painted
-from hazemap.compare.range_query_error import mre, rectangles, sums
 from hazemap.encoders import Counts
 from hazemap.engines.memory import MemoryTable
 from hazemap.estimate.slot_maps import SHOWS
 from hazemap.estimate.smooth_disaggregation import finer
+from hazemap.lab.compare import density_metrics as densities
+from hazemap.lab.compare.map_to_pixels import painted
+from hazemap.lab.compare.range_query_error import mre, rectangles, sums
 from hazemap.privacy.budget import ApproxDP, Budget, PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement import A_PERSON, A_ROW, Statement
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.releases import Release, TimedRelease
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree

@@ -31,10 +31,10 @@ import numpy as np
 
 from hazemap.encoders import Values
 from hazemap.estimate.value_estimates import KnownPeople, Measurements, ValueEstimate
-from hazemap.noisy_queries import Answer
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.mechanisms import noise_for
+from hazemap.queries.noisy_queries import Answer
 from hazemap.readers.open_table import open_table
 from hazemap.spatial.bounding_box import Box
 from hazemap.specs.parsing import QuadtreeCells

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.execution.run import opened
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.random_stream import Stream
 from hazemap.publish import stats
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.specs.estimator_spec import estimated
 from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.specs.values_only_spec import PublicLocationSpec

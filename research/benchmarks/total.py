@@ -13,14 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Adaptive
-from hazemap.compare import density_metrics as densities
-from hazemap.compare.ground_truth_maps import GroundTruthMap, in_pixels
-from hazemap.compare.map_scores import Scorer
-from hazemap.compare.map_to_pixels import painted
+from hazemap.lab.compare import density_metrics as densities
+from hazemap.lab.compare.ground_truth_maps import GroundTruthMap, in_pixels
+from hazemap.lab.compare.map_scores import Scorer
+from hazemap.lab.compare.map_to_pixels import painted
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import RowIsPerson
 from hazemap.trust.curator import Curator

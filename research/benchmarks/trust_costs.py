@@ -18,26 +18,26 @@ from typing import Any
 
 import numpy as np
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Adaptive
-from hazemap.compare.compared_methods import Method
-from hazemap.compare.ground_truth_maps import GroundTruthMap
-from hazemap.compare.map_to_pixels import painted
-from hazemap.compare.trial_settings import scorer
 from hazemap.errors import HazemapError
-from hazemap.noisy_queries import Answer, Question, Trust
+from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
+from hazemap.federated.trust import report_bytes
+from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
+from hazemap.federated.trust.local import LocalReports
+from hazemap.federated.trust.one_report import OneReport
+from hazemap.federated.trust.report_batch import ReportBatch
+from hazemap.federated.trust.shuffled import Shuffled, ShuffledReports
+from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
+from hazemap.federated.trust.two_servers import TwoServers
+from hazemap.lab.compare.compared_methods import Method
+from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
+from hazemap.lab.compare.map_to_pixels import painted
+from hazemap.lab.compare.trial_settings import scorer
 from hazemap.privacy.budget import ApproxDP, Budget, PureDP
-from hazemap.protocols.secure_aggregation.session_parameters import Mode
+from hazemap.queries.algorithm_session import Unrecorded, run
+from hazemap.queries.noisy_queries import Answer, Question, Trust
 from hazemap.tables.contribution_bounding import RowIsPerson
-from hazemap.trust import report_bytes
-from hazemap.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.trust.curator import Curator
-from hazemap.trust.local import LocalReports
-from hazemap.trust.one_report import OneReport
-from hazemap.trust.report_batch import ReportBatch
-from hazemap.trust.shuffled import Shuffled, ShuffledReports
-from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
-from hazemap.trust.two_servers import TwoServers
 from research.benchmarks.maps import DATA
 from research.benchmarks.trust_page import page
 from research.compare.evaluation_datasets import evaluation_datasets

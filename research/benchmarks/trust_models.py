@@ -15,17 +15,17 @@ from pathlib import Path
 
 import numpy as np
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Adaptive
-from hazemap.compare.density_metrics import density, l1, mse
 from hazemap.engines.memory import MemoryTable
-from hazemap.noisy_queries import Trust
+from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
+from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
+from hazemap.federated.trust.local import LocalReports
+from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
+from hazemap.lab.compare.density_metrics import density, l1, mse
 from hazemap.privacy.budget import ApproxDP, Budget, PureDP
-from hazemap.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.trust.cohort_assumptions import Cohort, Sampling
+from hazemap.queries.algorithm_session import Unrecorded, run
+from hazemap.queries.noisy_queries import Trust
 from hazemap.trust.curator import Curator
-from hazemap.trust.local import LocalReports
-from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from research.benchmarks.city import TREE, picture, truth
 
 PEOPLE, SHARD, REPETITIONS, SEED = 100_000, 10_000, 6, 7

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import PrivateValueBounds
 from hazemap.cells import Tree
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.tables.contribution_bounding import Bounding
 from hazemap.tables.votes import Votes
 from hazemap.trust.curator import Curator

@@ -19,8 +19,8 @@ from hazemap.cells import Leaves
 from hazemap.encoders import Values
 from hazemap.engines.duckdb import EngineTable
 from hazemap.estimate.value_estimates import Measurements
-from hazemap.noisy_queries import Answer, Query
 from hazemap.privacy.budget import ApproxDP, PureDP
+from hazemap.queries.noisy_queries import Answer, Query
 from hazemap.readers.open_table import open_table
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons

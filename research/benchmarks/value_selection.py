@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import CellStatistics, PartitionSelection, TwoStageStatistics
 from hazemap.engines.duckdb import EngineTable
 from hazemap.estimate.value_estimates import Measurements
-from hazemap.noisy_queries import Answer
 from hazemap.privacy.budget import ApproxDP, Budget, PureDP
+from hazemap.queries.algorithm_session import Unrecorded, run
+from hazemap.queries.noisy_queries import Answer
 from hazemap.readers.open_table import open_table
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.tables.contribution_bounding import OwnMeans

@@ -51,8 +51,8 @@ def measure(path: str, degree: int, threads: int | None, memory: int) -> dict[st
     from hazemap.cells import Leaves
     from hazemap.encoders import Values
     from hazemap.estimate.value_estimates import Measurements
-    from hazemap.noisy_queries import Query
     from hazemap.privacy.budget import PureDP
+    from hazemap.queries.noisy_queries import Query
     from hazemap.readers.open_table import open_table
     from hazemap.spatial.bounding_box import Box
     from hazemap.spatial.h3_hexagons import Hexagons

@@ -23,9 +23,9 @@ from hazemap.cells import Leaves
 from hazemap.encoders import KnownCountValues, Values
 from hazemap.engines.duckdb import EngineTable
 from hazemap.estimate.value_estimates import KnownPeople, Measurements
-from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import ApproxDP, Budget, PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.noisy_queries import Query
 from hazemap.readers.open_table import open_table
 from hazemap.specs.parsing import HexagonCells
 from hazemap.specs.statistics_spec import StatisticsSpec

@@ -20,14 +20,14 @@ from pathlib import Path
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
+from hazemap.federated.protocols.secure_aggregation.authenticated_encryption import associated, seal, unseal
+from hazemap.federated.protocols.secure_aggregation.key_agreement import KeyPair, agreed, derived
+from hazemap.federated.protocols.secure_aggregation.masks import add_mask, subtract_mask
+from hazemap.federated.protocols.secure_aggregation.modular_packing import pack, unpack
+from hazemap.federated.protocols.secure_aggregation.prime_field import PRIME
+from hazemap.federated.protocols.secure_aggregation.reed_solomon import join_with_errors
+from hazemap.federated.protocols.secure_aggregation.shamir_sharing import join, join_all, split, split_all
 from hazemap.privacy.signing_identities import Identity, verified
-from hazemap.protocols.secure_aggregation.authenticated_encryption import associated, seal, unseal
-from hazemap.protocols.secure_aggregation.key_agreement import KeyPair, agreed, derived
-from hazemap.protocols.secure_aggregation.masks import add_mask, subtract_mask
-from hazemap.protocols.secure_aggregation.modular_packing import pack, unpack
-from hazemap.protocols.secure_aggregation.prime_field import PRIME
-from hazemap.protocols.secure_aggregation.reed_solomon import join_with_errors
-from hazemap.protocols.secure_aggregation.shamir_sharing import join, join_all, split, split_all
 
 SIZE, CLIENTS, DEGREE, THRESHOLD = 65_536, 1_000, 100, 51
 SESSION = bytes(32)

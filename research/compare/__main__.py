@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from hazemap.cli import compare, main
-from hazemap.compare.presets import Catalogue
+from hazemap.lab.compare.presets import Catalogue
 from research.compare.evaluation_datasets import evaluation_datasets
 from research.compare.presets import PRESETS
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hazemap.compare.result_tables import Table
-from hazemap.compare.results import Results
+from hazemap.lab.compare.result_tables import Table
+from hazemap.lab.compare.results import Results
 
 
 class Finding(NamedTuple):

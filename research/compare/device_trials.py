@@ -7,19 +7,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hazemap.algorithm_session import Transcript
 from hazemap.algorithms import Adaptive
-from hazemap.compare.compared_methods import Method
-from hazemap.compare.ground_truth_maps import GroundTruthMap
-from hazemap.compare.map_to_pixels import painted
-from hazemap.compare.trial_settings import Row, scorer, timed
 from hazemap.errors import InputError
+from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
+from hazemap.federated.trust.cohort_assumptions import Cohort
+from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
+from hazemap.lab.compare.compared_methods import Method
+from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
+from hazemap.lab.compare.map_to_pixels import painted
+from hazemap.lab.compare.trial_settings import Row, scorer, timed
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise
-from hazemap.protocols.secure_aggregation.session_parameters import Mode
+from hazemap.queries.algorithm_session import Transcript
 from hazemap.tables.contribution_bounding import Bounding, RowIsPerson
-from hazemap.trust.cohort_assumptions import Cohort
-from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from research.compare.location_visits import Visits
 
 

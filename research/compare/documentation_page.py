@@ -14,14 +14,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from hazemap.atomic_write import write_whole
-from hazemap.compare.datasets import Datasets
-from hazemap.compare.presets import Preset
-from hazemap.compare.report_page import page
-from hazemap.compare.result_tables import hindsight
-from hazemap.compare.results import Results
-from hazemap.compare.run_comparison import RESULTS
 from hazemap.draw.figure_layout import save
+from hazemap.files.atomic_write import write_whole
+from hazemap.lab.compare.datasets import Datasets
+from hazemap.lab.compare.presets import Preset
+from hazemap.lab.compare.report_page import page
+from hazemap.lab.compare.result_tables import hindsight
+from hazemap.lab.compare.results import Results
+from hazemap.lab.compare.run_comparison import RESULTS
 from research.compare.evaluation_datasets import evaluation_datasets
 from research.compare.presets import PRESETS
 

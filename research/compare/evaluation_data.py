@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Ints
 from hazemap.cells import NOWHERE
-from hazemap.compare.ground_truth_maps import SQUARE, GroundTruthMap, in_pixels
 from hazemap.errors import FileError
+from hazemap.lab.compare.ground_truth_maps import SQUARE, GroundTruthMap, in_pixels
+from hazemap.machine_code.arrays import Ints
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
 from research.compare.location_visits import Visits, laid

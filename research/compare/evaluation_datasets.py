@@ -5,10 +5,10 @@ from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
-from hazemap.compare.datasets import MADE_UP, Dataset, Datasets
-from hazemap.compare.ground_truth_maps import GroundTruthMap
-from hazemap.compare.trial_settings import Place
 from hazemap.errors import InputError
+from hazemap.lab.compare.datasets import MADE_UP, Dataset, Datasets
+from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
+from hazemap.lab.compare.trial_settings import Place
 from hazemap.spatial.bounding_box import Box
 from research.compare.evaluation_data import Evaluation
 from research.compare.user_level import tables

@@ -5,8 +5,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hazemap.arrays import Floats
 from hazemap.errors import InputError
+from hazemap.machine_code.arrays import Floats
 
 _STRIP = 256
 """Pixels that are blurred at a time."""

@@ -4,11 +4,11 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from hazemap.compare.compared_methods import Method
-from hazemap.compare.ground_truth_maps import GroundTruthMap
-from hazemap.compare.map_to_pixels import painted
-from hazemap.compare.range_query_error import rectangles, sums
-from hazemap.compare.trial_settings import Everyone, Row, scorer, timed
+from hazemap.lab.compare.compared_methods import Method
+from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
+from hazemap.lab.compare.map_to_pixels import painted
+from hazemap.lab.compare.range_query_error import rectangles, sums
+from hazemap.lab.compare.trial_settings import Everyone, Row, scorer, timed
 from hazemap.trust.curator import Curator
 
 QUESTIONS = 200

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats, Ints
-from hazemap.compare.ground_truth_maps import SMALL_DEPTH, GroundTruthMap, middles, places, square
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
+from hazemap.lab.compare.ground_truth_maps import SMALL_DEPTH, GroundTruthMap, middles, places, square
+from hazemap.machine_code.arrays import Floats, Ints
 from hazemap.planning.synthetic_city import normal, uniform
 from hazemap.privacy.random_stream import Stream
 from hazemap.spatial.quadtree import Quadtree

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats
-from hazemap.compare.charts import PAPER, PLAIN, SMALL
-from hazemap.compare.figures import heading
-from hazemap.compare.ground_truth_maps import GroundTruthMap
-from hazemap.compare.map_scores import seen_at
-from hazemap.compare.results import Results
-from hazemap.compare.trial_settings import Everyone, Row
 from hazemap.draw.colour_scales import DensityScale, quantile, short
 from hazemap.draw.figure_layout import GREY, MARGIN, FigureLayout, style
 from hazemap.draw.legends import BAR, draw_densities
 from hazemap.errors import FileError, InputError
+from hazemap.lab.compare.charts import PAPER, PLAIN, SMALL
+from hazemap.lab.compare.figures import heading
+from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
+from hazemap.lab.compare.map_scores import seen_at
+from hazemap.lab.compare.results import Results
+from hazemap.lab.compare.trial_settings import Everyone, Row
+from hazemap.machine_code.arrays import Floats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,6 +1,6 @@
 """Labels of what only the experiments of papers measure: heatmaps, devices, statistics of values."""
 
-from hazemap.compare.map_scores import MEASURES, MetricLabel
+from hazemap.lab.compare.map_scores import MEASURES, MetricLabel
 
 _OWN = (
     MetricLabel("heat_similarity", "similarity of heatmaps (1 is best)", "similarity", logarithmic=False, higher=True),

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hazemap.compare.charts import ChartPanel, Curve, draw_curves
-from hazemap.compare.figures import BANDS, Draw
-from hazemap.compare.map_scores import MEASURES
-from hazemap.compare.results import ResultMean, Results
+from hazemap.lab.compare.charts import ChartPanel, Curve, draw_curves
+from hazemap.lab.compare.figures import BANDS, Draw
+from hazemap.lab.compare.map_scores import MEASURES
+from hazemap.lab.compare.results import ResultMean, Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from hazemap.compare.result_tables import CLASSICS, Table
-from hazemap.compare.results import Results
-from hazemap.compare.run_comparison import RESULTS
+from hazemap.lab.compare.result_tables import CLASSICS, Table
+from hazemap.lab.compare.results import Results
+from hazemap.lab.compare.run_comparison import RESULTS
 from research.compare.documentation_page import write_page
 from research.compare.presets.strange import BEFORE
 

@@ -4,25 +4,22 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from hazemap.errors import Refused
-from hazemap.privacy.local_randomisers import Asymmetric, UnaryEncoding
-from hazemap.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
-from hazemap.privacy.signing_identities import Identity
-from hazemap.protocols.dap import aggregation_messages as aggregation
-from hazemap.protocols.dap import collection_messages as collection
-from hazemap.protocols.dap import upload_messages as upload
-from hazemap.protocols.dap import upload_messages_09 as upload_09
-from hazemap.protocols.dap.basic_types import HpkeCiphertext, Interval, ReportError
-from hazemap.protocols.dap.blank_reports import BlankReports
-from hazemap.protocols.dap.extensions import Extension, check_extensions
-from hazemap.protocols.dap.hpke_configs import HpkeConfig, HpkeConfigList
-from hazemap.protocols.dap.media_types import message_name
-from hazemap.protocols.dap.privacy_parameters import PrivacyParameters
-from hazemap.protocols.dap.problem_types import ProblemDocument, ProblemType
-from hazemap.protocols.dap.report_credentials import HeldCredential, ReportAdmission, ReportCredential, issued
-from hazemap.protocols.dap.resource_paths import id_text, read_id
-from hazemap.protocols.dap.task import Task
-from hazemap.protocols.dap.task_configuration import BatchMode, TaskConfiguration
-from hazemap.protocols.dap.vdaf_configuration import (
+from hazemap.federated.protocols.dap import aggregation_messages as aggregation
+from hazemap.federated.protocols.dap import collection_messages as collection
+from hazemap.federated.protocols.dap import upload_messages as upload
+from hazemap.federated.protocols.dap import upload_messages_09 as upload_09
+from hazemap.federated.protocols.dap.basic_types import HpkeCiphertext, Interval, ReportError
+from hazemap.federated.protocols.dap.blank_reports import BlankReports
+from hazemap.federated.protocols.dap.extensions import Extension, check_extensions
+from hazemap.federated.protocols.dap.hpke_configs import HpkeConfig, HpkeConfigList
+from hazemap.federated.protocols.dap.media_types import message_name
+from hazemap.federated.protocols.dap.privacy_parameters import PrivacyParameters
+from hazemap.federated.protocols.dap.problem_types import ProblemDocument, ProblemType
+from hazemap.federated.protocols.dap.report_credentials import HeldCredential, ReportAdmission, ReportCredential, issued
+from hazemap.federated.protocols.dap.resource_paths import id_text, read_id
+from hazemap.federated.protocols.dap.task import Task
+from hazemap.federated.protocols.dap.task_configuration import BatchMode, TaskConfiguration
+from hazemap.federated.protocols.dap.vdaf_configuration import (
     CountConfiguration,
     HistogramConfiguration,
     MultihotConfiguration,
@@ -31,9 +28,12 @@ from hazemap.protocols.dap.vdaf_configuration import (
     SumVecConfiguration,
     read_configuration,
 )
-from hazemap.protocols.hpke import Aead, CipherSuite, Kdf, Kem, KeyPair
-from hazemap.protocols.tls_encoding import Structure
-from hazemap.protocols.vdaf.ping_pong import MessageType, PingPongMessage
+from hazemap.privacy.local_randomisers import Asymmetric, UnaryEncoding
+from hazemap.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
+from hazemap.privacy.signing_identities import Identity
+from hazemap.vdaf.hpke import Aead, CipherSuite, Kdf, Kem, KeyPair
+from hazemap.vdaf.ping_pong import MessageType, PingPongMessage
+from hazemap.vdaf.tls_encoding import Structure
 from research.hostile_bytes.spoilt import Check, must, structure
 
 

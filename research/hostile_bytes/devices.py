@@ -14,49 +14,49 @@ from hashlib import sha256
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
-from tests.device.hostile_bytes import mutated, recipes, valid, with_other_values
+from tests.federated.device.hostile_bytes import mutated, recipes, valid, with_other_values
 
 from hazemap import codec
 from hazemap.cells import Leaves
-from hazemap.device.account_head import HEAD, HeadSeal
-from hazemap.device.carried_answers import carried_task
-from hazemap.device.consent_policy import Policy
-from hazemap.device.enrolment import Enrolment, enrolled
-from hazemap.device.http_client import HttpReply
-from hazemap.device.public_recipe_log import PublicRecipeLog
-from hazemap.device.report_credentials import ReportCredentials
-from hazemap.device.server_task import ReadTasks, ServerTask
-from hazemap.device.shuffled_line import ShuffledLine
 from hazemap.encoders import Counts
 from hazemap.errors import HazemapError, Refused
-from hazemap.noisy_queries import Query
+from hazemap.federated.device.account_head import HEAD, HeadSeal
+from hazemap.federated.device.carried_answers import carried_task
+from hazemap.federated.device.consent_policy import Policy
+from hazemap.federated.device.enrolment import Enrolment, enrolled
+from hazemap.federated.device.http_client import HttpReply
+from hazemap.federated.device.public_recipe_log import PublicRecipeLog
+from hazemap.federated.device.report_credentials import ReportCredentials
+from hazemap.federated.device.server_task import ReadTasks, ServerTask
+from hazemap.federated.device.shuffled_line import ShuffledLine
+from hazemap.federated.protocols.chained_log import LogHead
+from hazemap.federated.protocols.dap.report_credentials import ISSUED, keys_statement, report_key
+from hazemap.federated.protocols.secure_aggregation.enrolment_proof import CHALLENGE, Challenge
+from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
+from hazemap.federated.protocols.shuffle import credential as shuffle_credential
+from hazemap.federated.protocols.shuffle.submission import read_submission, submitted
+from hazemap.federated.recipes.policy import Carrier
+from hazemap.federated.recipes.policy_document import canonical, example
+from hazemap.federated.recipes.recipe_file import EXAMPLE, recipe_from_toml
+from hazemap.federated.recipes.recipe_log_format import FORMAT
+from hazemap.federated.recipes.signed_policy import SignedPolicy
+from hazemap.federated.server.device_endpoints import deposited, written
+from hazemap.federated.server.enrolment_codes import made_up, spelled
+from hazemap.federated.server.shard import SeatTask
+from hazemap.federated.server.task_provisioning import issuing
+from hazemap.federated.service.route_guard import bearer
+from hazemap.federated.trust.carried_tasks import CarriedTask
+from hazemap.federated.trust.cohort_assumptions import Cohort
+from hazemap.federated.trust.device_tasks import Task
+from hazemap.federated.trust.report_carriers import ByShuffler, ByTwoServers
+from hazemap.federated.trust.shuffled_tasks import batch_terms
+from hazemap.federated.trust.two_server_tasks import round_tasks
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.signing_identities import Identity
-from hazemap.protocols.chained_log import LogHead
-from hazemap.protocols.dap.report_credentials import ISSUED, keys_statement, report_key
-from hazemap.protocols.hpke import Kem, KeyPair
-from hazemap.protocols.secure_aggregation.enrolment_proof import CHALLENGE, Challenge
-from hazemap.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.protocols.shuffle import credential as shuffle_credential
-from hazemap.protocols.shuffle.submission import read_submission, submitted
-from hazemap.recipes.policy import Carrier
-from hazemap.recipes.policy_document import canonical, example
-from hazemap.recipes.recipe_file import EXAMPLE, recipe_from_toml
-from hazemap.recipes.recipe_log_format import FORMAT
-from hazemap.recipes.signed_policy import SignedPolicy
-from hazemap.server.device_endpoints import deposited, written
-from hazemap.server.enrolment_codes import made_up, spelled
-from hazemap.server.shard import SeatTask
-from hazemap.server.task_provisioning import issuing
-from hazemap.service.route_guard import bearer
+from hazemap.queries.noisy_queries import Query
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows
-from hazemap.trust.carried_tasks import CarriedTask
-from hazemap.trust.cohort_assumptions import Cohort
-from hazemap.trust.device_tasks import Task
-from hazemap.trust.report_carriers import ByShuffler, ByTwoServers
-from hazemap.trust.shuffled_tasks import batch_terms
-from hazemap.trust.two_server_tasks import round_tasks
+from hazemap.vdaf.hpke import Kem, KeyPair
 from research.hostile_bytes.spoilt import Reader, in_words, must, text
 
 ISSUER, DEVICE, OTHER = (Identity.from_bytes(bytes([number]) * 32) for number in (1, 2, 3))

@@ -12,12 +12,12 @@ from functools import partial
 
 import numpy as np
 
-from hazemap.arrays import Words
-from hazemap.protocols.vdaf.field255 import MODULUS
-from hazemap.protocols.vdaf.ntt_field import FIELD64
-from hazemap.protocols.vdaf.poplar1 import Poplar1, SketchState
-from hazemap.protocols.vdaf.poplar1_parameter import Poplar1Parameter
-from hazemap.protocols.vdaf.vdaf import Continuation, InvalidReport, ReportShare, Vdaf
+from hazemap.machine_code.arrays import Words
+from hazemap.vdaf.field255 import MODULUS
+from hazemap.vdaf.ntt_field import FIELD64
+from hazemap.vdaf.poplar1 import Poplar1, SketchState
+from hazemap.vdaf.poplar1_parameter import Poplar1Parameter
+from hazemap.vdaf.vdaf import Continuation, InvalidReport, ReportShare, Vdaf
 from research.hostile_bytes.spoilt import Check, must
 
 POPLAR1 = Poplar1(6, most_prefixes=64)

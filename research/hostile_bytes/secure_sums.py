@@ -12,20 +12,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from tests.protocols.secure_aggregation.people import FixedCoins, Session, dice, session
+from tests.federated.protocols.secure_aggregation.people import FixedCoins, Session, dice, session
 
 from hazemap.errors import NotOpened, Refused
-from hazemap.protocols.secure_aggregation import merkle_roster as roster
-from hazemap.protocols.secure_aggregation.authenticated_encryption import associated, seal, unseal
-from hazemap.protocols.secure_aggregation.client import Client
-from hazemap.protocols.secure_aggregation.client_bitmap import Bitmap
-from hazemap.protocols.secure_aggregation.client_checkpoint import ClientState
-from hazemap.protocols.secure_aggregation.messages import LETTER, Message, Stage, decode
-from hazemap.protocols.secure_aggregation.modular_packing import pack, unpack
-from hazemap.protocols.secure_aggregation.server import Server
-from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
-from hazemap.protocols.secure_aggregation.shamir_sharing import is_share, join, split
-from hazemap.protocols.tls_encoding import TlsReader, TlsWriter
+from hazemap.federated.protocols.secure_aggregation import merkle_roster as roster
+from hazemap.federated.protocols.secure_aggregation.authenticated_encryption import associated, seal, unseal
+from hazemap.federated.protocols.secure_aggregation.client import Client
+from hazemap.federated.protocols.secure_aggregation.client_bitmap import Bitmap
+from hazemap.federated.protocols.secure_aggregation.client_checkpoint import ClientState
+from hazemap.federated.protocols.secure_aggregation.messages import LETTER, Message, Stage, decode
+from hazemap.federated.protocols.secure_aggregation.modular_packing import pack, unpack
+from hazemap.federated.protocols.secure_aggregation.server import Server
+from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
+from hazemap.federated.protocols.secure_aggregation.shamir_sharing import is_share, join, split
+from hazemap.vdaf.tls_encoding import TlsReader, TlsWriter
 from research.hostile_bytes.spoilt import Check, Reader, canonical, in_words, must, structure
 
 GONE = 2

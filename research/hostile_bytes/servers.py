@@ -15,30 +15,26 @@ from weakref import finalize
 
 import uvicorn
 
-from hazemap.aggregator.task_file import TaskFile, new_task_files
 from hazemap.codec import MESSAGE, parsed
 from hazemap.errors import CodecError, InputError, Refused
+from hazemap.federated.aggregator.task_file import TaskFile, new_task_files
+from hazemap.federated.protocols.dap.basic_types import Interval
+from hazemap.federated.protocols.dap.privacy_parameters import PrivacyParameters
+from hazemap.federated.protocols.dap.report_credentials import HeldCredential, issued, report_key
+from hazemap.federated.protocols.dap.report_sizes import ReportSizes
+from hazemap.federated.protocols.dap.task import Task
+from hazemap.federated.protocols.dap.task_configuration import BatchMode
+from hazemap.federated.protocols.dap.vdaf_configuration import Poplar1Configuration
+from hazemap.federated.protocols.shuffle.batch_terms import BatchTerms
+from hazemap.federated.server.administration_routes import _object
+from hazemap.federated.server.device_endpoints import said
+from hazemap.federated.server.http_routes import _CHALLENGE, _ENROLMENT, _fields
+from hazemap.federated.server.roles import TokenRequest
+from hazemap.federated.service.http_limits import BODY, HttpLimits, LimitedHttp, limited
+from hazemap.federated.service.rate_limit import place_of
+from hazemap.federated.service.server_metrics import ServerMetrics
 from hazemap.privacy.mechanisms import DiscreteLaplace
 from hazemap.privacy.signing_identities import Identity
-from hazemap.protocols.dap.basic_types import Interval
-from hazemap.protocols.dap.privacy_parameters import PrivacyParameters
-from hazemap.protocols.dap.report_credentials import (
-    HeldCredential,
-    issued,
-    report_key,
-)
-from hazemap.protocols.dap.report_sizes import ReportSizes
-from hazemap.protocols.dap.task import Task
-from hazemap.protocols.dap.task_configuration import BatchMode
-from hazemap.protocols.dap.vdaf_configuration import Poplar1Configuration
-from hazemap.protocols.shuffle.batch_terms import BatchTerms
-from hazemap.server.administration_routes import _object
-from hazemap.server.device_endpoints import said
-from hazemap.server.http_routes import _CHALLENGE, _ENROLMENT, _fields
-from hazemap.server.roles import TokenRequest
-from hazemap.service.http_limits import BODY, HttpLimits, LimitedHttp, limited
-from hazemap.service.rate_limit import place_of
-from hazemap.service.server_metrics import ServerMetrics
 from hazemap.studio.request_guard import FIELDS
 from research.hostile_bytes.spoilt import Check, must, structure
 

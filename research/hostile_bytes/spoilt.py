@@ -17,7 +17,7 @@ from time import thread_time
 from typing import Any, Final, NamedTuple
 
 from hazemap.errors import CodecError, InputError, Refused
-from hazemap.protocols.tls_encoding import Structure
+from hazemap.vdaf.tls_encoding import Structure
 
 ROOM: Final = 512 << 20
 """Bytes of address space that all inputs together may take more than was there: a length of 2³² promises 4 GiB."""

@@ -4,7 +4,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from hazemap.atomic_write import write_whole
+from hazemap.files.atomic_write import write_whole
 
 LIST = Path(__file__).with_name("figures_and_tables.toml")
 DOCS = Path(__file__).parents[2] / "docs"

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from hazemap.algorithm_session import Session, Unrecorded, replay, run, run_async
     from hazemap.algorithms import (
         HTF,
         Adaptive,
@@ -39,7 +38,8 @@ if TYPE_CHECKING:
     from hazemap.errors import HazemapError
     from hazemap.execution.crash_recovery import Recoverable, recover, recoverable
     from hazemap.execution.scheduled_releases import ScheduleStatus, run_schedule, schedule_series, schedule_status
-    from hazemap.noisy_queries import Answer, Query
+    from hazemap.federated.study.study import Study
+    from hazemap.federated.study.study_answers import StudyAnswers
     from hazemap.planning.release_plan import plan
     from hazemap.planning.statistics_plan import plan_stats
     from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from hazemap.privacy.privacy_unit import Unit
     from hazemap.privacy.statement import Statement
     from hazemap.publish import release, run_release, run_stats, stats
+    from hazemap.queries.algorithm_session import Session, Unrecorded, replay, run, run_async
+    from hazemap.queries.noisy_queries import Answer, Query
     from hazemap.readers.csv_dialect import CsvDialect
     from hazemap.readers.open_table import open_table
     from hazemap.releases import (
@@ -72,8 +74,6 @@ if TYPE_CHECKING:
     from hazemap.specs.schedule_spec import ScheduleSpec
     from hazemap.specs.statistics_spec import StatisticsSpec
     from hazemap.specs.table_spec import TableSpec
-    from hazemap.study.study import Study
-    from hazemap.study.study_answers import StudyAnswers
     from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside, RowIsPerson
     from hazemap.trust.curator import Curator
 
@@ -185,7 +185,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "privacy.privacy_unit": ("Unit",),
     "privacy.statement": ("Statement",),
     "publish": ("release", "run_release", "run_stats", "stats"),
-    "noisy_queries": ("Answer", "Query"),
+    "queries.noisy_queries": ("Answer", "Query"),
     "readers.csv_dialect": ("CsvDialect",),
     "readers.open_table": ("open_table",),
     "releases": (
@@ -197,7 +197,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "TimedRelease",
     ),
     "releases.release_series": ("ReleaseSeries",),
-    "algorithm_session": ("Session", "Unrecorded", "replay", "run", "run_async"),
+    "queries.algorithm_session": ("Session", "Unrecorded", "replay", "run", "run_async"),
     "spatial.binary_partition": ("BinaryPartition",),
     "spatial.bounding_box": ("Box",),
     "spatial.plane": ("PlaneBox",),
@@ -211,8 +211,8 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "specs.schedule_spec": ("ScheduleSpec",),
     "specs.statistics_spec": ("StatisticsSpec",),
     "specs.table_spec": ("TableSpec",),
-    "study.study": ("Study",),
-    "study.study_answers": ("StudyAnswers",),
+    "federated.study.study": ("Study",),
+    "federated.study.study_answers": ("StudyAnswers",),
     "tables.contribution_bounding": ("AtMostCells", "AtMostRows", "OneVote", "Outside", "RowIsPerson"),
     "trust.curator": ("Curator",),
 }

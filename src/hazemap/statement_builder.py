@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from hazemap import __version__
-from hazemap.algorithm_disclosure import Disclosure, Learned
 from hazemap.errors import InputError
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.statement import Statement
 from hazemap.privacy.statement_facts import UNSAID, StatementFacts
+from hazemap.queries.algorithm_disclosure import Disclosure, Learned
 from hazemap.spatial.bounding_box import Box
 from hazemap.tables.contribution_bounding import Bounding, OneReport
 

@@ -5,19 +5,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Adaptive
 from hazemap.cells import Leaves
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
+from hazemap.federated.trust.cohort_assumptions import Cohort
+from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.privacy.budget import PureDP
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote, Outside
-from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.curator import Curator
-from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 
 BOX = Box(13.2, 52.4, 13.6, 52.6)
 TREE = Quadtree.around(BOX, 9)

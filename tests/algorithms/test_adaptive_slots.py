@@ -7,28 +7,28 @@ import numpy as np
 import pytest
 
 from hazemap import codec
-from hazemap.algorithm_session import Unrecorded, replay, run
 from hazemap.algorithms import METHODS, Adaptive, AdaptiveSlots, PrivateBoundingBox
 from hazemap.algorithms.adaptive_slots import united
 from hazemap.cells import Leaves
 from hazemap.encoders import Counts
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, Unanswerable
+from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
+from hazemap.federated.trust.local import LocalReports
+from hazemap.federated.trust.one_report import OneReport
+from hazemap.federated.trust.report_batch import ReportBatch
+from hazemap.federated.trust.shuffled import Shuffled, ShuffledReports
+from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
+from hazemap.federated.trust.two_servers import TwoServers
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Unrecorded, replay, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, Outside, RowIsPerson
 from hazemap.temporal.time_slots import Always, Clock, Weekdays
-from hazemap.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.trust.curator import Curator
-from hazemap.trust.local import LocalReports
-from hazemap.trust.one_report import OneReport
-from hazemap.trust.report_batch import ReportBatch
-from hazemap.trust.shuffled import Shuffled, ShuffledReports
-from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
-from hazemap.trust.two_servers import TwoServers
 from hazemap.values.cells_in_slots import AllSlots, EachSlot
 from hazemap.values.timed_tree import TimedTree
 

@@ -5,23 +5,23 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hazemap.algorithm_session import Unrecorded, replay, run
 from hazemap.algorithms import CellStatistics, PrivateBoxStatistics
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, Unanswerable
 from hazemap.estimate.value_estimates import Measurements
+from hazemap.federated.trust.cohort_assumptions import Cohort
+from hazemap.federated.trust.in_memory_secure_aggregation import SecureAggregation
+from hazemap.federated.trust.local import LocalReports
+from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Unrecorded, replay, run
 from hazemap.spatial.bounding_box import WORLD, Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import OwnMeans
 from hazemap.temporal.time_slots import Always, Clock
-from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.curator import Curator
-from hazemap.trust.in_memory_secure_aggregation import SecureAggregation
-from hazemap.trust.local import LocalReports
-from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.values.value_encoding import ValueEncoding
 
 BOX = Box(13.2, 52.4, 13.6, 52.6)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms.cumulative_distribution import (
     CumulativeTree,
     Distribution,
@@ -21,6 +20,7 @@ from hazemap.engines.memory import SingleCellSamples
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.trust.curator import Curator
 from hazemap.values.interval_tree import IntervalTree
 

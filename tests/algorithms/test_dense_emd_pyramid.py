@@ -5,15 +5,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import DensePyramid
-from hazemap.compare.density_metrics import density
-from hazemap.compare.earth_movers_distance import emd
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
+from hazemap.lab.compare.density_metrics import density
+from hazemap.lab.compare.earth_movers_distance import emd
 from hazemap.lab.methods import LaplaceClip
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

@@ -11,8 +11,8 @@ from hazemap.algorithms.first_look import CHANCE, LOOK, judged
 from hazemap.algorithms.private_bounding_box import LocateBox, PrivateBoundingBox
 from hazemap.cells import Leaves
 from hazemap.encoders import Counts
-from hazemap.noisy_queries import Answer, Query
 from hazemap.privacy.budget import PureDP
+from hazemap.queries.noisy_queries import Answer, Query
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostRows, Outside

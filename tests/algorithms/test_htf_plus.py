@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.algorithms.published.test_htf import Once, OnlySums
 
-from hazemap.algorithm_session import Unrecorded, replay, run
 from hazemap.algorithms import HTFPlus
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
-from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Unrecorded, replay, run
+from hazemap.queries.noisy_queries import Query
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

@@ -5,13 +5,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import CellStatistics, PartitionSelection, PrivateValueBounds, TwoStageStatistics
 from hazemap.engines.duckdb import EngineTable
 from hazemap.estimate.value_estimates import Measurements
-from hazemap.noisy_queries import Answer
 from hazemap.privacy.budget import ApproxDP, Budget, PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Unrecorded, run
+from hazemap.queries.noisy_queries import Answer
 from hazemap.readers.open_table import open_table
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree

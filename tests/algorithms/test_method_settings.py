@@ -9,7 +9,6 @@ import pytest
 from tests.every_method import EVERY
 
 from hazemap import ZCDP, Box, MemoryTable, PureDP, Unrecorded, run
-from hazemap.algorithm_disclosure import Learned
 from hazemap.algorithms import METHODS
 from hazemap.algorithms.built_in_methods import ALIASES, canonical
 from hazemap.algorithms.method_descriptions import described
@@ -19,13 +18,14 @@ from hazemap.algorithms.plug_ins import plug_in_type
 from hazemap.algorithms.published.htf import HTF
 from hazemap.codec import dumps, loads
 from hazemap.errors import InputError
+from hazemap.federated.server.campaign_spec import Campaign
+from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.privacy.random_stream import Stream
-from hazemap.server.campaign_spec import Campaign
+from hazemap.queries.algorithm_disclosure import Learned
 from hazemap.specs.method_from_name import among_devices, method_from_name
 from hazemap.specs.parsing import QuadtreeCells
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.tables.contribution_bounding import AtMostRows
-from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.curator import Curator
 
 BOX, ROW, ONE = Box(13.2, 52.4, 13.6, 52.6), AtMostRows(1), PureDP(1)

@@ -6,7 +6,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import (
     Adaptive,
     AdaptiveHierarchicalHistogram,
@@ -21,8 +20,9 @@ from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.errors import InputError
 from hazemap.estimate import Measurement, consistent
-from hazemap.noisy_queries import Answer
 from hazemap.privacy.budget import PureDP
+from hazemap.queries.algorithm_session import Unrecorded, run
+from hazemap.queries.noisy_queries import Answer
 from hazemap.spatial.bounding_box import WORLD, Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

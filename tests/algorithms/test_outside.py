@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from tests.every_method import LEVELLED, WHOLE
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.cells import NOWHERE
-from hazemap.noisy_queries import Answer, Query, Question
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Unrecorded, run
+from hazemap.queries.noisy_queries import Answer, Query, Question
 from hazemap.specs.method_from_name import method_from_name
 from hazemap.specs.parsing import cells
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote, Outside

@@ -5,13 +5,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hazemap.algorithm_session import Unrecorded, replay, run
 from hazemap.algorithms import CellStatistics, PartitionSelection, PrivateBoxStatistics, TwoStageStatistics
 from hazemap.algorithms import partition_selection as module
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Unrecorded, replay, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

@@ -162,7 +162,7 @@ TREE = "\n".join(re.findall(r"<!-- runs -->\n```python\n(.*?)^```", STRIPS, re.D
 STRIP_MAP = f"""
 import numpy as np
 from hazemap import AtMostRows, Box, Counts, Flat, Leaves, NamedMethod, Quadtree, Query, Reading
-from hazemap.algorithm_disclosure import counted
+from hazemap.queries.algorithm_disclosure import counted
 from hazemap.algorithms.count_queries import with_nowhere
 from hazemap.estimate import read
 from hazemap.tables.contribution_bounding import Bounding
@@ -206,12 +206,12 @@ import hazemap
 from hazemap.algorithms.plug_ins import method_named, plug_in_type
 from hazemap.codec import dumps, loads, MESSAGE, CLOSED_LIST, UNIONS
 from hazemap.errors import HazemapError
-from hazemap.server.campaign_spec import Campaign, campaign_from
-from hazemap.server.privacy_statement import statement
+from hazemap.federated.server.campaign_spec import Campaign, campaign_from
+from hazemap.federated.server.privacy_statement import statement
 from hazemap.specs.method_from_name import among_devices, method_from_name
 from hazemap.specs.parsing import QuadtreeCells
-from hazemap.trust.cohort_assumptions import Cohort
-from hazemap.trust.device_tasks import KNOWN, Task
+from hazemap.federated.trust.cohort_assumptions import Cohort
+from hazemap.federated.trust.device_tasks import KNOWN, Task
 
 box, rule, one = hazemap.Box(13.2, 52.4, 13.6, 52.6), hazemap.AtMostRows(1), hazemap.PureDP(1)
 before = CLOSED_LIST, dict(UNIONS)
@@ -249,7 +249,8 @@ def test_devices_decode_no_type_of_a_plug_in_even_where_it_is_installed_and_load
 
 def test_no_code_of_devices_looks_for_plug_ins():
     done = python(
-        "import hazemap.device.device_process, hazemap.device.agent, hazemap.trust.device_tasks\n"
+        "import hazemap.federated.device.device_process, hazemap.federated.device.agent\n"
+        "import hazemap.federated.trust.device_tasks\n"
         "print('hazemap.algorithms.plug_ins' in sys.modules)",
         site=Path(),
     )

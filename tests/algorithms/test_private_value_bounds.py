@@ -5,7 +5,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hazemap.algorithm_session import Result, Unrecorded, replay, run
 from hazemap.algorithms import CellStatistics, PrivateBoxStatistics, PrivateValueBounds, TwoStageStatistics
 from hazemap.algorithms.private_value_bounds import best_bins, ends, topmost
 from hazemap.engines.memory import MemoryTable
@@ -13,6 +12,7 @@ from hazemap.errors import InputError
 from hazemap.estimate.value_estimates import Measurements
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Result, Unrecorded, replay, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

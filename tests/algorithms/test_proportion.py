@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hazemap import codec
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Proportion
 from hazemap.algorithms.proportion import Narrow, Significant
 from hazemap.cells import NOWHERE, Leaves
@@ -16,17 +15,18 @@ from hazemap.encoders import Counts, total
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, TableError
 from hazemap.estimate.share_intervals import Shares
+from hazemap.federated.trust.cohort_assumptions import Cohort
+from hazemap.federated.trust.device_tasks import askable
+from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.readers.open_table import open_table
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside
-from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.curator import Curator
-from hazemap.trust.device_tasks import askable
-from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.values.boolean_attribute import AttributeCells, BinaryAttribute
 
 BOX = Box(13.0, 52.3, 13.8, 52.7)

@@ -6,23 +6,23 @@ import numpy as np
 import pytest
 
 from hazemap import codec
-from hazemap.algorithm_session import Unrecorded, replay, run
 from hazemap.algorithms import GOALS, METHODS, PrivateBoundingBox, Proportion, ProportionInSlots
 from hazemap.algorithms.proportion import Narrow, Significant
 from hazemap.encoders import Counts
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
 from hazemap.estimate.marked_slots import MarkedSlots, of_all_slots
+from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
+from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Unrecorded, replay, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote, Outside, RowIsPerson
 from hazemap.temporal.time_slots import Always, Clock, Weekdays
-from hazemap.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.trust.curator import Curator
-from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.values.cells_in_slots import AllSlots, EachSlot
 from hazemap.values.marks import Marks
 from hazemap.values.sides_in_slots import SidesInSlots

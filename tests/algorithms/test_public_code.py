@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hazemap.algorithm_session import Unrecorded, run
-from hazemap.compare.compared_methods import Method
-from hazemap.compare.ground_truth_maps import GroundTruthMap
+from hazemap.lab.compare.compared_methods import Method
+from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
 from hazemap.privacy.budget import PureDP
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.tables.contribution_bounding import RowIsPerson
 from hazemap.trust.curator import Curator
 

@@ -6,23 +6,23 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import PublishedPyramid, Pyramid
 from hazemap.algorithms.sparse_emd_pyramid import share
 from hazemap.cells import NOWHERE, Leaves
-from hazemap.compare.density_metrics import density
-from hazemap.compare.earth_movers_distance import emd
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
+from hazemap.federated.trust.cohort_assumptions import Cohort
+from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
+from hazemap.lab.compare.density_metrics import density
+from hazemap.lab.compare.earth_movers_distance import emd
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote, Outside
-from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.curator import Curator
-from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 
 BERLIN = Box(13.2, 52.4, 13.6, 52.6)
 TREE, HEXAGONS = Quadtree.around(BERLIN, 6), Hexagons(BERLIN, 5, 8)

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 import hazemap
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Adaptive, PrivateBoundingBox
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.readers.open_table import open_table
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons

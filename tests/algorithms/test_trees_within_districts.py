@@ -8,16 +8,16 @@ import pytest
 import shapely
 
 from hazemap import codec
-from hazemap.algorithm_session import Result, Unrecorded, replay, run
 from hazemap.algorithms import METHODS
 from hazemap.algorithms.trees_within_districts import TreesWithinDistricts
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
-from hazemap.noisy_queries import Measure, Query
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.parallel_composition import ParallelComposition
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Result, Unrecorded, replay, run
+from hazemap.queries.noisy_queries import Measure, Query
 from hazemap.spatial.district_layers import DistrictLayer
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.quadtree import Quadtree
@@ -168,7 +168,7 @@ def test_a_national_map_is_made_again_from_its_answers(district_squares, table):
     assert again == method
     stored = codec.loads(text)
     trust = Curator(table)
-    from hazemap.algorithm_session import Exchange
+    from hazemap.queries.algorithm_session import Exchange
 
     repeated = replay(again, trust.prices(PureDP(1)), PureDP(1), tuple(Exchange(*pair) for pair in stored))
     assert repeated.value.cells == result.value.cells

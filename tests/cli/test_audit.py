@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from hazemap.audit import planned_trials as plan
-from hazemap.audit.planted_faults import PLANTS, planted
+from hazemap.lab.audit import planned_trials as plan
+from hazemap.lab.audit.planted_faults import PLANTS, planted
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def few(monkeypatch):
     """An audit of one order instead of hundreds."""
 
     def shortest(*_):
-        from hazemap.audit.audited_settings import AuditedSetting
+        from hazemap.lab.audit.audited_settings import AuditedSetting
 
         return plan.of_setting(AuditedSetting("flat:4", cells="quadtree:4"), 4)[:1]
 

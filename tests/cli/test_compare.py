@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hazemap.compare import run_comparison as running
-from hazemap.compare.presets import PRESETS, QUICK
-from hazemap.compare.worker_processes import Done, attempted
 from hazemap.draw import figure_layout as drawn
+from hazemap.lab.compare import run_comparison as running
+from hazemap.lab.compare.presets import PRESETS, QUICK
+from hazemap.lab.compare.worker_processes import Done, attempted
 
 
 @pytest.fixture

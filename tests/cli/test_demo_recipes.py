@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hazemap.cli.demo.chat import made_up, pairs, policy
-from hazemap.recipes.recipe_log_format import checked
+from hazemap.federated.recipes.recipe_log_format import checked
 
 
 @pytest.mark.slow

@@ -13,9 +13,9 @@ from hazemap.encoders import EvenSplitScores, SplitCosts
 from hazemap.encoders.split_scores import PARTS
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
-from hazemap.noisy_queries import Choice
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.noisy_queries import Choice
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote

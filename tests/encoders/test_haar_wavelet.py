@@ -10,7 +10,7 @@ from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
 from hazemap.estimate import read_wavelet
 from hazemap.estimate.wavelet_reconstruction import WaveletNoise, restored
-from hazemap.noisy_queries import Answer
+from hazemap.queries.noisy_queries import Answer
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

@@ -13,6 +13,7 @@ from hazemap.cells import NOWHERE, Leaves
 from hazemap.encoders import Counts, total
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
+from hazemap.federated.trust.device_tasks import askable
 from hazemap.readers.open_table import open_table
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
@@ -20,7 +21,6 @@ from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, RowIsPerson
 from hazemap.temporal.time_slots import Clock
-from hazemap.trust.device_tasks import askable
 from hazemap.values.boolean_attribute import AttributeCells, BinaryAttribute
 from hazemap.values.cells_in_slots import AllSlots, EachSlot
 from hazemap.values.marks import Marks

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.readers.open_table import open_table
 from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.specs.values_only_spec import PublicLocationSpec

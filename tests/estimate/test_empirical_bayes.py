@@ -110,7 +110,7 @@ def test_a_total_that_is_not_positive_falls_back_to_what_is_always_possible():
 
     from hazemap.encoders import Counts
     from hazemap.estimate import read
-    from hazemap.noisy_queries import Answer, Query
+    from hazemap.queries.noisy_queries import Answer, Query
     from hazemap.tables.contribution_bounding import RowIsPerson
 
     asked = [(Query(Counts(GRID, RowIsPerson()), Fraction(1)), Answer(np.full(GRID.size, -2), np.array([3.0])))]

@@ -9,20 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.algorithms.conftest import BOX
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import UniformGrid
 from hazemap.cellmap import Reading
 from hazemap.cells import NOWHERE, Leaves
-from hazemap.compare.ground_truth_maps import GroundTruthMap
-from hazemap.compare.map_scores import Scorer
-from hazemap.compare.map_to_pixels import painted
 from hazemap.encoders import Counts
 from hazemap.estimate import nonnegative, postprocess, read
 from hazemap.estimate.grid_groups import GridGroups
 from hazemap.estimate.tree_levels import TreeLevels
-from hazemap.noisy_queries import Answer, Query
+from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
+from hazemap.lab.compare.map_scores import Scorer
+from hazemap.lab.compare.map_to_pixels import painted
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Unrecorded, run
+from hazemap.queries.noisy_queries import Answer, Query
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.two_level_grid import TwoLevelGrid
 from hazemap.tables.contribution_bounding import AtMostRows, Outside, RowIsPerson

@@ -10,7 +10,7 @@ from hazemap.cells import Leaves
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import Measurement, consistent, from_transcript, read
-from hazemap.noisy_queries import Answer, Query
+from hazemap.queries.noisy_queries import Answer, Query
 from hazemap.spatial.quadtree import Quadtree
 
 TREE = Quadtree.world(depth=6)

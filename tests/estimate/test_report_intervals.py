@@ -11,11 +11,11 @@ from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import reach
 from hazemap.estimate.leading_intervals import margins
 from hazemap.estimate.report_intervals import _SumOfReports, asymmetry_margin, report_intervals
-from hazemap.noisy_queries import Answer
+from hazemap.federated.study.searches.item_counts import counted_items, frequent_bins
+from hazemap.federated.trust.randomised_reports import debiased
 from hazemap.privacy.local_randomisers import Asymmetric, Symmetric, UnaryEncoding
 from hazemap.privacy.random_stream import Stream
-from hazemap.study.searches.item_counts import counted_items, frequent_bins
-from hazemap.trust.randomised_reports import debiased
+from hazemap.queries.noisy_queries import Answer
 
 LAWS = [
     Asymmetric(Fraction(6)),

@@ -9,7 +9,7 @@ from hazemap.cells import NOWHERE, Leaves
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate.slot_maps import held_by, read_slots
-from hazemap.noisy_queries import Answer, Query
+from hazemap.queries.noisy_queries import Answer, Query
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

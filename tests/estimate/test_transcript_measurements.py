@@ -8,7 +8,7 @@ from hazemap.cells import Leaves
 from hazemap.encoders import Concatenation, CountMinSketch, Counts
 from hazemap.estimate import measurements
 from hazemap.estimate.transcript_measurements import parts
-from hazemap.noisy_queries import Answer, Query
+from hazemap.queries.noisy_queries import Answer, Query
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import OneVote
 

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from hazemap.errors import HazemapError
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.ledger_file import LedgerFile
-from hazemap.algorithm_session import Session
+from hazemap.queries.algorithm_session import Session
 from hazemap.execution.scheduled_releases import run_schedule
 from hazemap.specs.schedule_spec import ScheduleSpec
 from hazemap.trust.curator import Curator

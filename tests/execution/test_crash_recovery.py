@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import hazemap
-from hazemap.algorithm_session import Session
 from hazemap.cells import Leaves
 from hazemap.cli.main import main
 from hazemap.encoders import Counts
@@ -24,11 +23,12 @@ from hazemap.execution import run as opening
 from hazemap.execution.crash_recovery import recover, recoverable, sweep
 from hazemap.execution.journal import Journal
 from hazemap.execution.run import folder_of
-from hazemap.noisy_queries import Answer, Query
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.statement import Statement
 from hazemap.publish import release, run_release, stats
+from hazemap.queries.algorithm_session import Session
+from hazemap.queries.noisy_queries import Answer, Query
 from hazemap.releases import Release, Statistics
 from hazemap.sources.source import LocalFiles
 from hazemap.spatial.quadtree import Quadtree
@@ -577,7 +577,7 @@ def test_what_could_not_be_opened_again_is_refused_before_the_charge(visits, led
             return counted()
 
     from hazemap import Adaptive, AtMostRows, Box, Quadtree
-    from hazemap.algorithm_disclosure import counted
+    from hazemap.queries.algorithm_disclosure import counted
 
     made = Stranger(Quadtree.around(Box.parse(BOX), 8), AtMostRows(1))
     spec = ReleaseSpec(TableSpec(str(visits), "person"), PureDP(1), output=str(goal), known=made)

@@ -8,7 +8,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import hazemap
-from hazemap.algorithm_session import Session
 from hazemap.algorithms.first_look import LOOK
 from hazemap.cli.main import main
 from hazemap.errors import CapExceeded, InputError, Stopped
@@ -18,6 +17,7 @@ from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.ledger_account import LedgerAccount
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Session
 from hazemap.releases import Release
 from hazemap.trust.curator import Curator
 

@@ -8,15 +8,15 @@ import pytest
 from tests.every_method import LEVELLED, WHOLE
 
 import hazemap
-from hazemap.algorithm_session import Session, Unrecorded
 from hazemap.algorithms.cell_statistics import CellStatistics
 from hazemap.algorithms.private_bounding_box import PrivateBoundingBox
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
 from hazemap.execution.rehearsal import of_nobody, rehearsed
-from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.ledger import Ledger
+from hazemap.queries.algorithm_session import Session, Unrecorded
+from hazemap.queries.noisy_queries import Query
 from hazemap.spatial.bounding_box import Box
 from hazemap.specs.method_from_name import method_from_name
 from hazemap.specs.parsing import QuadtreeCells

@@ -16,12 +16,12 @@ import rasterio
 import shapely
 from pyogrio import get_gdal_config_option
 
-from hazemap.compare.datasets import own_map
 from hazemap.draw.overlay_lines import lines_around
 from hazemap.errors import FileError, HazemapError
 from hazemap.gdal.own_files import CLOSED
 from hazemap.gdal.tiff_files import open_tiff
 from hazemap.gdal.vector_files import FORMATS, layers_in, open_layer, read_shapes
+from hazemap.lab.compare.datasets import own_map
 from hazemap.readers.open_table import open_table
 from hazemap.releases import Release
 from hazemap.releases.pmtiles_archive import MapTile, archive

@@ -17,15 +17,15 @@ import numpy as np
 import pytest
 import shapely
 
-from hazemap.algorithm_disclosure import counted
-from hazemap.algorithm_session import Session, Unrecorded
 from hazemap.cells import NOWHERE, Cells, Leaves, Redrawn, Tree
 from hazemap.encoders import Concatenation, Counts, EvenSplitScores, MedianSplitScores, QuantileScores, SplitCosts
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import BudgetExceeded
-from hazemap.noisy_queries import Answer, Choice, Growth, Measure, Query, Question
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.parallel_composition import ParallelComposition, Steps
+from hazemap.queries.algorithm_disclosure import counted
+from hazemap.queries.algorithm_session import Session, Unrecorded
+from hazemap.queries.noisy_queries import Answer, Choice, Growth, Measure, Query, Question
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.district_layers import DistrictLayer

@@ -12,21 +12,21 @@ import pytest
 import shapely
 from tests.every_method import LEVELLED, PRICED, WHOLE
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import HazemapError, Unanswerable
-from hazemap.noisy_queries import Answer, Question
+from hazemap.federated.trust.cohort_assumptions import Cohort
+from hazemap.federated.trust.local import LocalReports
+from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
 from hazemap.privacy.mechanisms import refuse_too_wide
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Unrecorded, run
+from hazemap.queries.noisy_queries import Answer, Question
 from hazemap.spatial.bounding_box import Box
 from hazemap.specs.method_from_name import method_from_name
 from hazemap.specs.parsing import bounding, refuse_absurd
 from hazemap.specs.parsing import cells as parsed_cells
-from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.curator import Curator
-from hazemap.trust.local import LocalReports
-from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 
 BOX = Box(13.2, 52.4, 13.6, 52.6)
 NAMES = [*WHOLE, *(f"{name}:6" for name in LEVELLED), "pyramid:30", "pyramid-published:30", "top", "top:5"]

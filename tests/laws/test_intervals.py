@@ -6,7 +6,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Adaptive, AdaptiveGrid, AdaptiveHierarchicalHistogram, Flat
 from hazemap.cellmap import CellMap
 from hazemap.engines.memory import MemoryTable
@@ -14,6 +13,7 @@ from hazemap.estimate import consistent, measurements
 from hazemap.lab.methods import BestLevel, CountMin, Geometric, Hierarchical
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.releases.estimates import estimate
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import RowIsPerson

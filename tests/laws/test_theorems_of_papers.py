@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import HTF, DensePyramid, PublishedPyramid
 from hazemap.algorithms.published.chop_user import variance_sensitivity
 from hazemap.algorithms.published.user_level_means import (
@@ -26,15 +25,16 @@ from hazemap.algorithms.published.user_level_means import (
     most_arrays,
     worst_case_length,
 )
-from hazemap.compare.density_metrics import density
-from hazemap.compare.earth_movers_distance import emd
-from hazemap.compare.ground_truth_maps import GroundTruthMap
-from hazemap.compare.map_to_pixels import painted
 from hazemap.engines.memory import SingleCellSamples
+from hazemap.lab.compare.density_metrics import density
+from hazemap.lab.compare.earth_movers_distance import emd
+from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
+from hazemap.lab.compare.map_to_pixels import painted
 from hazemap.lab.methods import LaplaceClip
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.mechanisms import DiscreteLaplace
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import RowIsPerson
 from hazemap.tables.sample_grouping import BestFit, SampleCounts

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from tests.server.postgres import cluster
+from tests.federated.server.postgres import cluster
 
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.ledger_postgresql_setup import set_up

@@ -12,10 +12,10 @@ from scipy.stats import chisquare
 
 from hazemap.cells import Leaves
 from hazemap.errors import InputError
-from hazemap.noisy_queries import Growth
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.private_splitting import SplittingNoise, times
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.noisy_queries import Growth
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons

@@ -110,7 +110,9 @@ def test_an_identity_of_another_length_is_refused(length):
 def test_an_identity_shows_no_byte_of_its_key(caplog):
     identity = Identity.create()
     with caplog.at_level(logging.DEBUG):
-        logging.getLogger("hazemap.protocols.secure_aggregation").debug("%s %r %s", identity, identity, [identity])
+        logging.getLogger("hazemap.federated.protocols.secure_aggregation").debug(
+            "%s %r %s", identity, identity, [identity]
+        )
     shown = caplog.text + repr(identity) + str(identity) + f"{identity}" + repr(identity._private)
     assert identity.to_bytes().hex()[:8] not in shown
     assert repr(identity.to_bytes())[2:-1] not in shown

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import shapely
-from tests.server.postgres import cluster
+from tests.federated.server.postgres import cluster
 from tests.tables.people import DEEP, HEXAGONS, IDS, PLACES, QUADTREE, RULES, WEIGHTS, crowd, same
 from tests.tables.people import table as memory_of
 

@@ -6,15 +6,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hazemap.algorithm_session import Exchange
 from hazemap.algorithms import Flat
 from hazemap.cellmap import CellMap
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.encoders import Counts
 from hazemap.estimate import from_transcript
-from hazemap.noisy_queries import Answer, Query
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.statement import A_PERSON, Statement
+from hazemap.queries.algorithm_session import Exchange
+from hazemap.queries.noisy_queries import Answer, Query
 from hazemap.releases import Release
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons

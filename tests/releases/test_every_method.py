@@ -6,7 +6,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import (
     Adaptive,
     AdaptiveGrid,
@@ -24,6 +23,7 @@ from hazemap.cellmap import Reading
 from hazemap.engines.memory import MemoryTable
 from hazemap.lab.methods import HB, BestLevel, CountMin, Geometric, Hierarchical, KDTree, LaplaceClip, Privlet, TopCells
 from hazemap.privacy.budget import PureDP
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.releases import Release
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons

@@ -9,12 +9,12 @@ import rasterio
 import shapely
 from tests.releases.format_rules import faults
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import CellStatistics
 from hazemap.cells import Leaves
 from hazemap.engines.memory import MemoryTable
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.releases import Statistics
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons

@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pytest
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Adaptive, Flat, PrivateBoundingBox, Pyramid
 from hazemap.cellmap import CellMap
 from hazemap.draw import MapExtent, draw_heatmap, encode
@@ -16,6 +15,7 @@ from hazemap.estimate.gaussian_blur import blurred
 from hazemap.lab.methods import Hierarchical, Privlet
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.releases import Release
 from hazemap.releases.heatmap import is_heatmap, usual_blur
 from hazemap.spatial.quadtree import Quadtree

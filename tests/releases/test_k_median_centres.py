@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import shapely
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Pyramid
 from hazemap.cellmap import CellMap
 from hazemap.cells import NOWHERE, Leaves
@@ -15,6 +14,7 @@ from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.releases import Release
 from hazemap.releases.k_median_centres import FINE, RADIUS, Centres
 from hazemap.spatial.districts import Districts

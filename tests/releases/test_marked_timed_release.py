@@ -9,17 +9,17 @@ import pyarrow.parquet as pq
 import pytest
 
 import hazemap
-from hazemap.algorithm_session import Session
 from hazemap.cli.main import main
 from hazemap.draw import encode
 from hazemap.errors import FileError, InputError
 from hazemap.estimate.share_intervals import Shares
 from hazemap.federated.planning.trust_plan import planned_trusts
+from hazemap.federated.server.campaign_spec import Campaign
+from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Session
 from hazemap.releases import MarkedRelease, MarkedTimedRelease, Release
-from hazemap.server.campaign_spec import Campaign
 from hazemap.studio import release_views
-from hazemap.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.trust.curator import CentralPrices
 
 from .test_timed_release import of_each, relabelled, same_tables

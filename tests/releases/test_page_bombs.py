@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hazemap import parquet_pages
 from hazemap.errors import FileError
+from hazemap.files import parquet_pages
 from hazemap.releases import check_whole, open_release, page_sizes
 from hazemap.releases.column_digests import column_digests, plain
 from hazemap.releases.geoparquet import tables

@@ -4,7 +4,7 @@ import json
 
 import pytest
 import shapely
-from tests.server.postgres import cluster
+from tests.federated.server.postgres import cluster
 
 from hazemap.errors import FileError, InputError
 from hazemap.readers.postgresql_tables import open_database

@@ -9,12 +9,12 @@ import pytest
 import shapely
 from tests.cpu_time import least_cpu
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Adaptive, Flat
 from hazemap.engines.memory import MemoryTable
 from hazemap.lab.methods import CountMin
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.releases import Release
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree

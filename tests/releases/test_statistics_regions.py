@@ -5,17 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import CellStatistics
 from hazemap.cells import Leaves
 from hazemap.encoders import KnownCountValues
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
 from hazemap.estimate.value_estimates import KnownPeople, Measurements
-from hazemap.noisy_queries import Answer
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement import A_PERSON, Statement
+from hazemap.queries.algorithm_session import Unrecorded, run
+from hazemap.queries.noisy_queries import Answer
 from hazemap.releases import Statistics
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons

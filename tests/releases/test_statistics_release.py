@@ -11,7 +11,6 @@ import pytest
 import rasterio
 
 import hazemap
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import CellStatistics
 from hazemap.cells import Leaves
 from hazemap.engines.memory import MemoryTable
@@ -19,6 +18,7 @@ from hazemap.errors import FileError, InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement import A_PERSON, Statement
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.releases import Release, Statistics
 from hazemap.releases.notebook_card import thumbnail
 from hazemap.spatial.bounding_box import Box

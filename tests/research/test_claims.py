@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hazemap.compare.compared_methods import Method
-from hazemap.compare.ground_truth_maps import GroundTruthMap
-from hazemap.compare.map_scores import MEASURES
-from hazemap.compare.plot_styles import HTF_HIGH, HTF_LOW
-from hazemap.compare.results import Results
+from hazemap.lab.compare.compared_methods import Method
+from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
+from hazemap.lab.compare.map_scores import MEASURES
+from hazemap.lab.compare.plot_styles import HTF_HIGH, HTF_LOW
+from hazemap.lab.compare.results import Results
 from research.benchmarks.city_statistics import PUBLISHED, page, statistics
 from research.compare.claims import Claim, Finding, claimed, percent, verdict
 from research.compare.leaf_trials import MeasuredLeaves

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from hazemap.algorithms import Adaptive
-from hazemap.compare.compared_methods import ADAPTIVE, AG, Method
-from hazemap.compare.density_metrics import density, mse
-from hazemap.compare.ground_truth_maps import GroundTruthMap
 from hazemap.errors import InputError
+from hazemap.lab.compare.compared_methods import ADAPTIVE, AG, Method
+from hazemap.lab.compare.density_metrics import density, mse
+from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
 from research.compare.device_trials import DeviceSample, DeviceSetting
 
 FLAT = Method("flat", "flat:3", published=True)

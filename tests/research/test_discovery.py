@@ -3,16 +3,16 @@
 from fractions import Fraction
 
 import numpy as np
-from tests.recipes.asking import recipe, typing
+from tests.federated.recipes.asking import recipe, typing
 
-from hazemap.noisy_queries import Query
+from hazemap.federated.recipes.features import PrefixTree
+from hazemap.federated.recipes.recipe_bins import RecipeBins
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.amplification.exact_sum import exact_sum
 from hazemap.privacy.amplification.neighbours import SumRound
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.local_randomisers import Asymmetric
-from hazemap.recipes.features import PrefixTree
-from hazemap.recipes.recipe_bins import RecipeBins
+from hazemap.queries.noisy_queries import Query
 from research.benchmarks.discovery import BY_NOISE, TOP, OneHotReports, Static, interactive, local_epsilon, scores
 from research.benchmarks.discovery_corpora import Corpus
 from research.benchmarks.discovery_hashed import BINS, HashedStatic

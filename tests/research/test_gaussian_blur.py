@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hazemap.compare.density_metrics import density, kl
 from hazemap.errors import InputError
+from hazemap.lab.compare.density_metrics import density, kl
 from research.compare.gaussian_blur import heatmap
 
 

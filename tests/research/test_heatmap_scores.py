@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from hazemap.compare.density_metrics import density, kl, pearson, similarity
-from hazemap.compare.earth_movers_distance import emd
+from hazemap.lab.compare.density_metrics import density, kl, pearson, similarity
+from hazemap.lab.compare.earth_movers_distance import emd
 from research.compare.gaussian_blur import heatmap
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from hazemap.errors import CodecError
-from hazemap.protocols.tls_encoding import Structure
+from hazemap.vdaf.tls_encoding import Structure
 from research.hostile_bytes import devices
 from research.hostile_bytes.dap_messages import corpus
 from research.hostile_bytes.spoilt import Found, fuzzed, little_room, structure, tried

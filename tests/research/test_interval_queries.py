@@ -4,11 +4,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms.cumulative_distribution import CumulativeTree, best_branchings
 from hazemap.engines.memory import SingleCellSamples
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.trust.curator import Curator
 from hazemap.values.interval_tree import IntervalTree
 from research.compare.user_level.interval_queries import interval_queries

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hazemap.compare.map_scores import MEASURES
+from hazemap.lab.compare.map_scores import MEASURES
 from hazemap.spatial.quadtree import Quadtree
 from research.compare.evaluation_datasets import known_datasets
 from research.compare.presets import PRESETS

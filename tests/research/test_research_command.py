@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hazemap.compare import run_comparison as running
-from hazemap.compare.worker_processes import Done, attempted
 from hazemap.draw import figure_layout as drawn
+from hazemap.lab.compare import run_comparison as running
+from hazemap.lab.compare.worker_processes import Done, attempted
 
 
 @pytest.fixture

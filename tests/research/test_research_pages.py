@@ -4,13 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hazemap.compare.compared_methods import Method
-from hazemap.compare.figures import ranking
-from hazemap.compare.ground_truth_maps import GroundTruthMap
-from hazemap.compare.presets import Preset
-from hazemap.compare.results import Results
 from hazemap.draw import figure_layout as drawn
 from hazemap.errors import FileError
+from hazemap.lab.compare.compared_methods import Method
+from hazemap.lab.compare.figures import ranking
+from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
+from hazemap.lab.compare.presets import Preset
+from hazemap.lab.compare.results import Results
 from research.compare import documentation_page as docs
 from research.compare.documentation_page import documented
 from research.compare.evaluation_datasets import evaluation_datasets

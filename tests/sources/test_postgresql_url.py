@@ -6,9 +6,9 @@ import pytest
 
 from hazemap.cli.main import main
 from hazemap.errors import InputError
+from hazemap.federated.service.databases import database as server_database
 from hazemap.privacy.ledger import Ledger
 from hazemap.releases.gis.postgis_table import write_table
-from hazemap.service.databases import database as server_database
 from hazemap.sources.postgresql import PARAMETERS, checked_url, driver, is_url
 from hazemap.sources.source import DatabaseTable, parse_source
 from hazemap.specs.release_spec import ReleaseSpec

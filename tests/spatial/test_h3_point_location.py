@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from h3ronpy.vector import cells_to_coordinates, coordinates_to_cells
 
-from hazemap.hash_index import HashIndex
-from hazemap.jit import once_compiled
+from hazemap.machine_code.hash_index import HashIndex
+from hazemap.machine_code.jit import once_compiled
 from hazemap.spatial.h3_point_location import PENTAGONS, TURN, H3Lattice, _faces, _places_loop
 
 ALL = range(16)

@@ -20,13 +20,13 @@ from hazemap.cells import NOWHERE
 from hazemap.draw import MapExtent
 from hazemap.encoders import Counts
 from hazemap.errors import FileError, InputError
+from hazemap.federated.server.campaign_spec import Campaign
+from hazemap.federated.trust.cohort_assumptions import Cohort
+from hazemap.federated.trust.device_tasks import askable
 from hazemap.releases.cell_geometry import CellGeometry
-from hazemap.server.campaign_spec import Campaign
 from hazemap.spatial.plane import Plane, PlaneBox, PlaneQuadtree, ground_unit
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.tables.contribution_bounding import AtMostRows, Outside
-from hazemap.trust.cohort_assumptions import Cohort
-from hazemap.trust.device_tasks import askable
 from hazemap.values.boolean_attribute import AttributeCells
 
 SCREEN = Plane.parse("1000,800")

@@ -11,14 +11,14 @@ from hazemap import Box, Leaves, Ledger, PureDP, Quadtree
 from hazemap.algorithms import METHODS, Adaptive, AdaptiveHierarchicalHistogram
 from hazemap.codec import dumps, loads
 from hazemap.errors import FileError, InputError
+from hazemap.federated.server.campaign_spec import Campaign
+from hazemap.federated.server.privacy_statement import statement
+from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.privacy.random_stream import Stream
-from hazemap.server.campaign_spec import Campaign
-from hazemap.server.privacy_statement import statement
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.specs.method_from_name import among_devices
 from hazemap.specs.prior_cells import PriorCells, prior_cells, tiled
 from hazemap.specs.release_spec import ReleaseSpec
-from hazemap.trust.cohort_assumptions import Cohort
 
 BOX = Box(13.2, 52.4, 13.6, 52.6)
 TREE = Quadtree.around(BOX, 8)

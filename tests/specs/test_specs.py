@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import hazemap
 from hazemap.errors import FileError, InputError
+from hazemap.federated.recipes.toml_text import toml_table
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.readers.csv_dialect import CsvDialect
-from hazemap.recipes.toml_text import toml_table
 from hazemap.spatial.bounding_box import Box
 from hazemap.specs.parsing import DistrictFiles, HexagonCells, HexagonList, QuadtreeCells, bounding, cells
 from hazemap.specs.release_spec import ReleaseSpec

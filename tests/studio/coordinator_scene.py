@@ -6,15 +6,15 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
-from tests.device.serving import listening
-from tests.server.asking_studies import judge
-from tests.server.fleet import OPERATOR, TOKEN, crowd
+from tests.federated.device.serving import listening
+from tests.federated.server.asking_studies import judge
+from tests.federated.server.fleet import OPERATOR, TOKEN, crowd
 
+from hazemap.federated.server.campaign_store import CampaignStore
+from hazemap.federated.server.coordinator import Coordinator
+from hazemap.federated.server.device_enrolment import Admission
+from hazemap.federated.server.http_routes import Application
 from hazemap.privacy.ledger import Ledger
-from hazemap.server.campaign_store import CampaignStore
-from hazemap.server.coordinator import Coordinator
-from hazemap.server.device_enrolment import Admission
-from hazemap.server.http_routes import Application
 from hazemap.studio.coordinator_access import CoordinatorAccess
 from hazemap.studio.stewards import Stewards
 

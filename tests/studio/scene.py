@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 from starlette.testclient import TestClient
 
+from hazemap.federated.service.served_address import ServedAddress
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
-from hazemap.service.served_address import ServedAddress
 from hazemap.studio.app_files import AppFile
 from hazemap.studio.running_releases import RunningReleases
 from hazemap.studio.sessions import Sessions

@@ -6,14 +6,14 @@ import time
 from fractions import Fraction
 
 import pytest
-from tests.server.asking_studies import SIGNED, Typist, recipe
+from tests.federated.server.asking_studies import SIGNED, Typist, recipe
 
 from hazemap.cli.main import main
 from hazemap.codec import dumps
-from hazemap.noisy_queries import Answer
-from hazemap.recipes.recipe_file import EXAMPLE, recipe_to_json, recipe_to_toml
+from hazemap.federated.recipes.recipe_file import EXAMPLE, recipe_to_json, recipe_to_toml
+from hazemap.federated.service.operator_line import operator
+from hazemap.queries.noisy_queries import Answer
 from hazemap.releases import open_release
-from hazemap.service.operator_line import operator
 from hazemap.studio import coordinator_replies
 from hazemap.studio.coordinator_access import StrangeAnswer
 

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from hazemap.cli.main import main
-from hazemap.compare import run_comparison
-from hazemap.compare.comparison_order import ComparisonOrder
-from hazemap.compare.results import Results
+from hazemap.lab.compare import run_comparison
+from hazemap.lab.compare.comparison_order import ComparisonOrder
+from hazemap.lab.compare.results import Results
 from hazemap.studio import comparison_routes, comparison_views
 
 from .scene import Browser, Scene, write_table
@@ -190,6 +190,6 @@ def test_only_the_studios_own_page_compares(tmp_path):
 
 
 def test_an_order_without_changes_is_the_comparison_itself():
-    from hazemap.compare.presets import QUICK, Catalogue
+    from hazemap.lab.compare.presets import QUICK, Catalogue
 
     assert ComparisonOrder().preset(Catalogue()) == QUICK

@@ -13,18 +13,18 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.federated.server.asking_studies import SIGNED, Typist, recipe
+from tests.federated.server.fleet import OPERATOR
 from tests.ports import free_port
-from tests.server.asking_studies import SIGNED, Typist, recipe
-from tests.server.fleet import OPERATOR
 
 import hazemap
 from hazemap.codec import dumps
+from hazemap.federated.recipes.recipe_file import recipe_to_toml
+from hazemap.federated.server.campaign_order import CampaignOrder
+from hazemap.federated.service.operator_line import operator
 from hazemap.planning.synthetic_city import DemoCity
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
-from hazemap.recipes.recipe_file import recipe_to_toml
-from hazemap.server.campaign_order import CampaignOrder
-from hazemap.service.operator_line import operator
 from hazemap.studio import app_files
 
 from .coordinator_scene import coordinator, people, token_in

@@ -4,10 +4,10 @@ import json
 
 import pytest
 from starlette.testclient import TestClient
-from tests.service.test_http_limits import awaited, connected, said, send, serving
+from tests.federated.service.test_http_limits import awaited, connected, said, send, serving
 
 from hazemap.errors import InputError
-from hazemap.service.served_address import ServedAddress
+from hazemap.federated.service.served_address import ServedAddress
 from hazemap.studio.request_guard import FORM
 from hazemap.studio.sessions import LASTS, TICKET, TICKETS, Fetched, Sessions
 from hazemap.studio.stewards import ALONE, Stewards

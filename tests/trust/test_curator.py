@@ -12,10 +12,10 @@ from hazemap.cells import Leaves
 from hazemap.encoders import Concatenation, Counts, MedianSplitScores, QuantileScores
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, Unanswerable
-from hazemap.noisy_queries import Choice, Growth, Query
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, noise_for, refuse_too_wide
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.noisy_queries import Choice, Growth, Query
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote

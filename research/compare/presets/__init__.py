@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from hazemap.compare.presets import QUICK, TODAY, Preset
+from hazemap.lab.compare.presets import QUICK, TODAY, Preset
 from research.compare import metric_labels  # noqa: F401 - adds them
 from research.compare.evaluation_datasets import HISTOGRAMS
 from research.compare.presets import heatmaps, htf, strange, user_level

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from hazemap.compare.compared_methods import METHODS
-from hazemap.compare.figures import Draw
-from hazemap.compare.presets import Preset
-from hazemap.compare.results import Results
+from hazemap.lab.compare.compared_methods import METHODS
+from hazemap.lab.compare.figures import Draw
+from hazemap.lab.compare.presets import Preset
+from hazemap.lab.compare.results import Results
 from research.compare.map_gallery import Pictured, draw_gallery
 
 if TYPE_CHECKING:

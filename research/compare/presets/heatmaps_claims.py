@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hazemap.compare.result_tables import Table
-from hazemap.compare.results import Results
+from hazemap.lab.compare.result_tables import Table
+from hazemap.lab.compare.results import Results
 from research.compare.claims import Claim, Finding, claimed, percent, score_of
 
 OWN, BASELINE, THRESHOLDS = "pyramid (published)", "Laplace, clipped", ("top 0.01 %", "top 0.001 %")

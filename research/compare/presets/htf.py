@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
-from hazemap.compare.compared_methods import (
+from hazemap.lab.compare.compared_methods import (
     AG,
     HTF,
     HTF_PLUS,
@@ -20,12 +20,12 @@ from hazemap.compare.compared_methods import (
     Epsilons,
     Method,
 )
-from hazemap.compare.figures import Draw, ranking
-from hazemap.compare.plot_styles import HTF_HIGH, HTF_LOW
-from hazemap.compare.presets import Preset
-from hazemap.compare.result_tables import Table
-from hazemap.compare.results import Results
-from hazemap.compare.trial_settings import Everyone
+from hazemap.lab.compare.figures import Draw, ranking
+from hazemap.lab.compare.plot_styles import HTF_HIGH, HTF_LOW
+from hazemap.lab.compare.presets import Preset
+from hazemap.lab.compare.result_tables import Table
+from hazemap.lab.compare.results import Results
+from hazemap.lab.compare.trial_settings import Everyone
 from research.compare.leaf_trials import MeasuredLeaves
 from research.compare.parameter_figures import FigurePart, along
 from research.compare.presets import htf_claims

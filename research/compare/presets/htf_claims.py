@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from hazemap.compare.plot_styles import HTF_HIGH, HTF_LOW
-from hazemap.compare.results import Results
+from hazemap.lab.compare.plot_styles import HTF_HIGH, HTF_LOW
+from hazemap.lab.compare.results import Results
 from research.compare.claims import Claim, Finding, claimed, percent, score_of
 
 KD_TREES = ("kd-tree (geometric)", "kd-tree (uniform)")

@@ -4,7 +4,7 @@
 constant that is chosen by it would make its page worthless.
 """
 
-from hazemap.compare.compared_methods import (
+from hazemap.lab.compare.compared_methods import (
     AG,
     AUTO,
     HB,
@@ -21,8 +21,8 @@ from hazemap.compare.compared_methods import (
     UG,
     Method,
 )
-from hazemap.compare.figures import ranking
-from hazemap.compare.presets import Preset
+from hazemap.lab.compare.figures import ranking
+from hazemap.lab.compare.presets import Preset
 
 HELD_OUT = (
     *("coast", "islands", "corridor", "spike", "checkerboard", "heavy-tail", "commuter-rings", "rivers", "streets"),

@@ -3,14 +3,14 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hazemap.compare.charts import ChartPanel, Curve, draw_curves
-from hazemap.compare.figures import BANDS, Draw, ranking
-from hazemap.compare.map_scores import MEASURES
-from hazemap.compare.plot_styles import BLUE, GREY, ORANGE, PINK, RED, SKY, PlotStyle
-from hazemap.compare.presets import Preset
-from hazemap.compare.result_tables import Table
-from hazemap.compare.results import Results, mean_of
 from hazemap.draw.figure_layout import INK
+from hazemap.lab.compare.charts import ChartPanel, Curve, draw_curves
+from hazemap.lab.compare.figures import BANDS, Draw, ranking
+from hazemap.lab.compare.map_scores import MEASURES
+from hazemap.lab.compare.plot_styles import BLUE, GREY, ORANGE, PINK, RED, SKY, PlotStyle
+from hazemap.lab.compare.presets import Preset
+from hazemap.lab.compare.result_tables import Table
+from hazemap.lab.compare.results import Results, mean_of
 from research.compare.parameter_figures import FigurePart, along
 from research.compare.user_level.distribution_trees import BINARY, CHOSEN, FLAT, FOUR, SEVENTEEN, Bins
 from research.compare.user_level.interval_queries import IntervalQueries

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms.cumulative_distribution import CumulativeTree, best_branchings
-from hazemap.compare.trial_settings import Named, Row
 from hazemap.errors import InputError
+from hazemap.lab.compare.trial_settings import Named, Row
 from hazemap.privacy.budget import PureDP, exact
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.trust.curator import Curator
 from hazemap.values.interval_tree import IntervalTree
 from research.compare.user_level.interval_queries import IntervalQueries, PartsUpTo

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from hazemap.arrays import Floats
 from hazemap.estimate.isotonic_regression import monotone
+from hazemap.machine_code.arrays import Floats
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.samplers import discrete_laplace
 

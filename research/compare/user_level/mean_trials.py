@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hazemap.algorithm_session import Unrecorded, run
-from hazemap.compare.trial_settings import Row
+from hazemap.lab.compare.trial_settings import Row
 from hazemap.privacy.budget import PureDP
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.tables.sample_grouping import SampleCounts
 from hazemap.trust.curator import Curator
 from research.compare.user_level.mean_mechanisms import Mechanism

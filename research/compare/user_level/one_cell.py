@@ -6,8 +6,8 @@ from hashlib import sha256
 
 import numpy as np
 
-from hazemap.arrays import Floats, Ints
 from hazemap.engines.memory import SingleCellSamples
+from hazemap.machine_code.arrays import Floats, Ints
 from hazemap.planning.synthetic_city import normal
 from hazemap.privacy.random_stream import Stream
 from hazemap.tables.sample_grouping import SampleCounts

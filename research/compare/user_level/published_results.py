@@ -2,8 +2,8 @@
 
 from statistics import median
 
-from hazemap.compare.result_tables import Table
-from hazemap.compare.results import Results
+from hazemap.lab.compare.result_tables import Table
+from hazemap.lab.compare.results import Results
 
 EPSILONS = (0.5, 1.0, 2.0)
 DRAWS = 300

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hazemap.algorithms.published.chop_user import CellVisits, ChopUserQuery, ChopUserResult, chop_user
-from hazemap.compare.trial_settings import Row
+from hazemap.lab.compare.trial_settings import Row
 from hazemap.privacy.budget import exact
 from research.compare.user_level.many_cells import ManyCells
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hazemap.algorithms.published.user_level_means import ArrayAveraging, worst_case_error
-from hazemap.compare.trial_settings import Row
 from hazemap.errors import InputError
+from hazemap.lab.compare.trial_settings import Row
 from hazemap.privacy.budget import exact
 from research.compare.user_level.mean_mechanisms import Mechanism
 from research.compare.user_level.one_cell import OneCell

@@ -6,18 +6,18 @@ from math import log10
 
 import numpy as np
 
-from hazemap.algorithm_disclosure import Disclosure, Learned
 from hazemap.algorithms.adaptive_tree import Adaptive
 from hazemap.algorithms.cell_cutting import coarsest
 from hazemap.algorithms.count_queries import LEAST_NOISE
-from hazemap.arrays import Floats
 from hazemap.cellmap import CellMap
 from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import Counts, Encoder
 from hazemap.errors import InputError
 from hazemap.estimate.slot_maps import SlotMaps, read_slots, sums_up
 from hazemap.estimate.tree_levels import TreeLevels
-from hazemap.noisy_queries import Answer, Prices, Query, Question, Rounds
+from hazemap.machine_code.arrays import Floats
+from hazemap.queries.algorithm_disclosure import Disclosure, Learned
+from hazemap.queries.noisy_queries import Answer, Prices, Query, Question, Rounds
 from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 from hazemap.temporal.time_slots import Slots

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hazemap.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.algorithms.cell_cutting import bordering, coarsest, cut
 from hazemap.algorithms.count_queries import with_nowhere
 from hazemap.algorithms.map_evenness import (
@@ -18,13 +17,14 @@ from hazemap.algorithms.map_evenness import (
     looks_even,
     looks_smooth,
 )
-from hazemap.arrays import Floats, Ints
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves, Partition, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import ConsistentEstimate, Measurement, consistent, measurements, read
-from hazemap.noisy_queries import Answer, Prices, Query, Question, Rounds
+from hazemap.machine_code.arrays import Floats, Ints
+from hazemap.queries.algorithm_disclosure import Disclosure, Learned, counted
+from hazemap.queries.noisy_queries import Answer, Prices, Query, Question, Rounds
 from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from hazemap.algorithms.count_queries import fan_out, positions
-from hazemap.arrays import Floats, Ints
 from hazemap.cells import NOWHERE, Cells, Leaves, Tree
 from hazemap.estimate import ConsistentEstimate, Measurement
 from hazemap.estimate.empirical_bayes import likely
 from hazemap.estimate.tree_levels import TreeLevels
+from hazemap.machine_code.arrays import Floats, Ints
 
 BESIDE, AT_MOST = 1.5, 4
 """How much denser than a cell one beside it has to be to count, and how many times a cell's own people at most."""

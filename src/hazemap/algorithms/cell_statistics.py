@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from hazemap.algorithm_disclosure import Disclosure, Learned
 from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import Values
 from hazemap.encoders.cell_values import KnownCountValues
 from hazemap.estimate.value_estimates import KnownPeople, Measurements
-from hazemap.noisy_queries import Prices, Query, Rounds
+from hazemap.queries.algorithm_disclosure import Disclosure, Learned
+from hazemap.queries.noisy_queries import Prices, Query, Rounds
 from hazemap.spatial.bounding_box import WORLD
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.tables.contribution_bounding import OwnMeans

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.algorithms.published.chop_user import CellVisits, ChopUserQuery, chop_user
-from hazemap.arrays import Bools, Ints
 from hazemap.errors import InputError
-from hazemap.jit import once_compiled
+from hazemap.machine_code.arrays import Bools, Ints
+from hazemap.machine_code.jit import once_compiled
 from hazemap.tables.sampled_places import PublicLocations
 
 Choose = Callable[[Bools], Bools]

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hazemap.arrays import Ints
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Cells, Leaves, Tree
 from hazemap.encoders import Concatenation, Counts
 from hazemap.errors import InputError
 from hazemap.estimate import read
-from hazemap.noisy_queries import Answer, Prices, Query, Question, Rounds
+from hazemap.machine_code.arrays import Ints
+from hazemap.queries.noisy_queries import Answer, Prices, Query, Question, Rounds
 from hazemap.spatial.plane import plane_of
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import Bounding

@@ -7,13 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from hazemap.algorithm_disclosure import Disclosure, counted
 from hazemap.algorithms.count_queries import grids_up, mapped_together
-from hazemap.arrays import Floats
 from hazemap.cellmap import Reading
 from hazemap.errors import InputError
 from hazemap.estimate.isotonic_regression import monotone
-from hazemap.noisy_queries import Prices, Rounds
+from hazemap.machine_code.arrays import Floats
+from hazemap.queries.algorithm_disclosure import Disclosure, counted
+from hazemap.queries.noisy_queries import Prices, Rounds
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 from hazemap.values.interval_tree import IntervalTree
 

@@ -6,14 +6,14 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.algorithm_disclosure import DisclosesPeople
 from hazemap.algorithms.count_queries import laplace_epsilon, mapped, number_of_people, positions
 from hazemap.algorithms.sparse_emd_pyramid import sides
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import MOST_CELLS, Leaves, Tree
 from hazemap.errors import InputError
 from hazemap.estimate.tree_emd_projection import nearest
-from hazemap.noisy_queries import Prices, Rounds
+from hazemap.queries.algorithm_disclosure import DisclosesPeople
+from hazemap.queries.noisy_queries import Prices, Rounds
 from hazemap.tables.contribution_bounding import Bounding, OneVote
 
 

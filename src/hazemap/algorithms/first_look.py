@@ -25,12 +25,12 @@ import numpy as np
 
 from hazemap.algorithms.private_bounding_box import LocateBox, PrivateBoundingBox
 from hazemap.algorithms.two_stage_statistics import PrivateBoxStatistics
-from hazemap.arrays import Floats
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.encoders import CellPresence, Counts, Values
 from hazemap.estimate.confidence_margins import reach
 from hazemap.estimate.value_estimates import Measurements
-from hazemap.noisy_queries import Answer, Prices, Query, Question
+from hazemap.machine_code.arrays import Floats
+from hazemap.queries.noisy_queries import Answer, Prices, Query, Question
 from hazemap.values.cell_slot_counters import CellTimeSlots
 from hazemap.values.cells_in_slots import AllSlots
 

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import log2
 
-from hazemap.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.algorithms.count_queries import laplace_epsilon, number_of_people, square_of
 from hazemap.algorithms.published.homogeneous_tree import BudgetAllotment, TreeGrower, learned_of_lines
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import MOST_CELLS, Leaves, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
-from hazemap.noisy_queries import Prices, Rounds
+from hazemap.queries.algorithm_disclosure import Disclosure, Learned, counted
+from hazemap.queries.noisy_queries import Prices, Rounds
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 

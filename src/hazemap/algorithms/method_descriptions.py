@@ -5,10 +5,10 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any
 
-from hazemap.algorithm_disclosure import Learned
 from hazemap.algorithms.built_in_methods import ALIASES
 from hazemap.algorithms.comparators import METHODS as COMPARATORS
 from hazemap.algorithms.named_methods import CellKind, NamedMethod
+from hazemap.queries.algorithm_disclosure import Learned
 from hazemap.spatial.quadtree import Quadtree
 
 ONLY_CURATORS = frozenset({Learned.MEDIANS, Learned.EVENNESS, Learned.COSTS, Learned.GROWTH})

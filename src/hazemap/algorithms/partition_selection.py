@@ -13,7 +13,7 @@ from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import CellPresence, Counts, Values
 from hazemap.errors import InputError
 from hazemap.estimate.value_estimates import Measurements
-from hazemap.noisy_queries import Answer, Prices, Query, Rounds
+from hazemap.queries.noisy_queries import Answer, Prices, Query, Rounds
 from hazemap.tables.contribution_bounding import AtMostCells
 from hazemap.values.cell_slot_counters import MOST_PLACES, CellTimeSlots
 from hazemap.values.rows_with_values import RowsWithValues

@@ -6,11 +6,11 @@ from fractions import Fraction
 from math import ceil, log, log2, sqrt
 from typing import Any, ClassVar, Protocol, TypeVar, cast, runtime_checkable
 
-from hazemap.algorithm_disclosure import Disclosure, Learned
 from hazemap.cellmap import CellMap
 from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import Counts, Encoder
-from hazemap.noisy_queries import Prices, Query, Question, Rounds
+from hazemap.queries.algorithm_disclosure import Disclosure, Learned
+from hazemap.queries.noisy_queries import Prices, Query, Question, Rounds
 from hazemap.spatial.bounding_box import WORLD, Box
 from hazemap.spatial.h3_hexagons import Hexagons, cells_about
 from hazemap.spatial.quadtree import Quadtree

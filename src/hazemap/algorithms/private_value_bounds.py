@@ -9,12 +9,12 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from hazemap.algorithm_disclosure import Disclosure, Learned
-from hazemap.arrays import Floats
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate.mean_intervals import loudest
-from hazemap.noisy_queries import Answer, Prices, Query, Rounds
+from hazemap.machine_code.arrays import Floats
+from hazemap.queries.algorithm_disclosure import Disclosure, Learned
+from hazemap.queries.noisy_queries import Answer, Prices, Query, Rounds
 from hazemap.tables.contribution_bounding import OneVote
 from hazemap.values.histogram_bins import FloatGrid, HistogramBins, Log2Bins
 from hazemap.values.quantizer import far_enough_apart

@@ -8,16 +8,16 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.algorithms.cell_cutting import coarsest
 from hazemap.algorithms.count_queries import LEAST_NOISE, positions
-from hazemap.arrays import Bools, Floats, Ints
 from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate.marked_counts import MarkedCounts
 from hazemap.estimate.share_intervals import Shares
-from hazemap.noisy_queries import Prices, Query, Rounds
+from hazemap.machine_code.arrays import Bools, Floats, Ints
+from hazemap.queries.algorithm_disclosure import Disclosure, Learned, counted
+from hazemap.queries.noisy_queries import Prices, Query, Rounds
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 from hazemap.values.boolean_attribute import YES_OR_NO, AttributeCells
 from hazemap.values.marks import Marks

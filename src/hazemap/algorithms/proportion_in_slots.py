@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from hazemap.algorithm_disclosure import Disclosure, Learned
 from hazemap.algorithms.cell_cutting import coarsest
 from hazemap.algorithms.count_queries import LEAST_NOISE
 from hazemap.algorithms.proportion import USUAL_GOAL, Goal, check_proportion, cut_for
@@ -12,7 +11,8 @@ from hazemap.cells import Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate.marked_slots import MarkedSlots, of_all_slots
-from hazemap.noisy_queries import Prices, Query, Rounds
+from hazemap.queries.algorithm_disclosure import Disclosure, Learned
+from hazemap.queries.noisy_queries import Prices, Query, Rounds
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 from hazemap.temporal.time_slots import Slots
 from hazemap.values.boolean_attribute import YES_OR_NO

@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.algorithms.count_queries import fan_out, with_nowhere
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Leaves, Tree
@@ -17,7 +16,8 @@ from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import Measurement, consistent, measurements, nonnegative, read
 from hazemap.estimate.transcript_measurements import with_sampling
-from hazemap.noisy_queries import Answer, Prices, Query, Question, Rounds
+from hazemap.queries.algorithm_disclosure import Disclosure, Learned, counted
+from hazemap.queries.noisy_queries import Answer, Prices, Query, Question, Rounds
 from hazemap.tables.contribution_bounding import Bounding, OneVote
 
 FIRST_CELLS = 20

@@ -7,14 +7,14 @@ from math import floor, log2
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.algorithms.count_queries import laplace_epsilon
 from hazemap.algorithms.published.homogeneous_tree import BudgetAllotment, TreeGrower, learned_of_lines, rounded_share
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import MOST_CELLS, Cells, Leaves
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
-from hazemap.noisy_queries import Answer, Prices, Query, Question, Rounds
+from hazemap.queries.algorithm_disclosure import Disclosure, Learned, counted
+from hazemap.queries.noisy_queries import Answer, Prices, Query, Question, Rounds
 from hazemap.spatial.quadtree_clipped_to_districts import DistrictQuadtree
 from hazemap.spatial.subdivided_districts import SubdividedDistricts
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding

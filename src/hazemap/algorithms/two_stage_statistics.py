@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import cast
 
-from hazemap.algorithm_disclosure import Disclosure, Learned
 from hazemap.algorithms.cell_statistics import CellStatistics
 from hazemap.algorithms.partition_selection import PartitionSelection
 from hazemap.algorithms.private_bounding_box import MOST_HEXAGONS, BoxPart, LocateBox, fitting, hexagons_over, part_of
@@ -13,7 +12,8 @@ from hazemap.cells import Tree
 from hazemap.encoders import Values
 from hazemap.errors import InputError
 from hazemap.estimate.value_estimates import Measurements
-from hazemap.noisy_queries import Prices, Query, Rounds
+from hazemap.queries.algorithm_disclosure import Disclosure, Learned
+from hazemap.queries.noisy_queries import Prices, Query, Rounds
 from hazemap.spatial.bounding_box import WORLD, Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.tables.contribution_bounding import OwnMeans

@@ -8,13 +8,13 @@ import typer
 from hazemap.cli.console_output import deliver
 from hazemap.cli.shared_options import AsJson, ReleaseFile
 from hazemap.errors import FileError, InputError
-from hazemap.number_text import decimals
+from hazemap.files.number_text import decimals
 from hazemap.specs.spec_fields import BOX
 
 if TYPE_CHECKING:
+    from hazemap.federated.study.study_answers import StudyAnswers
     from hazemap.releases import Estimate, Release, Statistics
     from hazemap.releases.estimates import PeopleOutside
-    from hazemap.study.study_answers import StudyAnswers
 
 SHOWN = 20
 """Lines of an answer of a study: the largest counts."""
@@ -158,7 +158,7 @@ def _answers(made: "StudyAnswers", narrowed: object, confidence: float, as_json:
     """The largest counts of each round; for machines all of them."""
     from rich.table import Table
 
-    from hazemap.study.study_answers import column_of
+    from hazemap.federated.study.study_answers import column_of
 
     if narrowed:
         raise InputError(f"this file holds {made.HOLDS}: ask it with --confidence alone, or read it as a table")

@@ -10,8 +10,8 @@ from hazemap.cli.shared_options import AsJson
 from hazemap.errors import HazemapError, InputError
 
 if TYPE_CHECKING:
-    from hazemap.audit.audit import Report
-    from hazemap.audit.trial_types import AuditTrial
+    from hazemap.lab.audit.audit import Report
+    from hazemap.lab.audit.trial_types import AuditTrial
 
 EXAMPLE = "Example: [bold]hazemap audit --method auto --bounding 'one row' --releases 200 -o audit.md[/bold]"
 
@@ -63,12 +63,12 @@ def audit(
     bytes of a CSV file to the published file and the ledger; and proves a lower bound on ε from what came out. Exit
     code 1 if a bound is above what is stated, if a planted fault is not found, or if nothing could be released.
     """
-    from hazemap.audit.report import html, markdown, shown, told, verdict
+    from hazemap.lab.audit.report import html, markdown, shown, told, verdict
 
     trials = _trials(method, bounding, trust, epsilon, rho, releases, files, short or bool(planted and not method))
     if output and output.suffix not in (".md", ".html"):
         raise InputError(f"an audit report must be a .md or .html file; found {output.name!r}")
-    from hazemap.audit.audit import audit as audited
+    from hazemap.lab.audit.audit import audit as audited
 
     with progress() as say:
         reports = [audited(trials, confidence, plant, jobs, say) for plant in _plants(planted)]
@@ -99,7 +99,7 @@ def _end(reports: "list[Report]") -> None:
 
 
 def _plants(planted: list[str] | None) -> list[str | None]:
-    from hazemap.audit.planted_faults import PLANTS, known
+    from hazemap.lab.audit.planted_faults import PLANTS, known
 
     if not planted:
         return [None]
@@ -116,8 +116,8 @@ def _trials(
     files: bool,
     short: bool,
 ) -> "list[AuditTrial]":
-    from hazemap.audit import planned_trials as plan
-    from hazemap.audit.audited_settings import ALL_STATISTICS, CURATOR, MAPS, TRUSTS
+    from hazemap.lab.audit import planned_trials as plan
+    from hazemap.lab.audit.audited_settings import ALL_STATISTICS, CURATOR, MAPS, TRUSTS
 
     if epsilon is not None and rho is not None:
         raise InputError("give either ε or ρ, not both")

@@ -103,7 +103,7 @@ def _write(found: "Centres", release: "Release", output: Path) -> None:
     """As .csv with the statement beside it, or as .geojson with the statement in it; whole or not at all."""
     from pandas import DataFrame
 
-    from hazemap.atomic_write import write_whole
+    from hazemap.files.atomic_write import write_whole
     from hazemap.releases.text_tables import write_csv
 
     rows, statement = _rows(found), release.statement.to_json()

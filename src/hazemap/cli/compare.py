@@ -14,8 +14,8 @@ from hazemap.errors import HazemapError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hazemap.compare.presets import Catalogue
-    from hazemap.compare.result_tables import Table
+    from hazemap.lab.compare.presets import Catalogue
+    from hazemap.lab.compare.result_tables import Table
 
 EXAMPLE = "Example: [bold]hazemap compare quick --map city --repetitions 3 -o comparison[/bold]"
 
@@ -71,18 +71,18 @@ def compare(
 
     Every trial is a release with fresh noise. To resume a run that stopped, run the same command again.
     """
-    from hazemap.compare.presets import Catalogue
+    from hazemap.lab.compare.presets import Catalogue
 
     catalogue = context.obj or Catalogue()  # a program with comparisons of its own gives them as click's object
     if lists:
         _listed(catalogue, as_json)
         return
-    from hazemap.compare.comparison_order import ComparisonOrder
-    from hazemap.compare.report_page import written
-    from hazemap.compare.result_tables import by_map
-    from hazemap.compare.results import Results
-    from hazemap.compare.run_comparison import RESULTS, compared
-    from hazemap.parallel_map import processors
+    from hazemap.lab.compare.comparison_order import ComparisonOrder
+    from hazemap.lab.compare.report_page import written
+    from hazemap.lab.compare.result_tables import by_map
+    from hazemap.lab.compare.results import Results
+    from hazemap.lab.compare.run_comparison import RESULTS, compared
+    from hazemap.machine_code.parallel_map import processors
 
     order = ComparisonOrder(
         name, tuple(maps or ()), tuple(methods or ()), tuple(practices or ()), tuple(epsilons or ()), repetitions, emd
@@ -127,7 +127,7 @@ def _how_sure(tables: "Sequence[Table]") -> str:
 def _listed(catalogue: "Catalogue", as_json: bool) -> None:
     from rich.table import Table
 
-    from hazemap.compare.compared_methods import METHODS
+    from hazemap.lab.compare.compared_methods import METHODS
 
     presets, known = catalogue.presets, catalogue.datasets.known
     kinds = {kind: [entry for entry in known.values() if entry.kind == kind] for kind in ("maps", "tables of values")}

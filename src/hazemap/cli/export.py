@@ -100,8 +100,8 @@ def export(
     if loader is not None:
         _print_loader(file, loader, as_json)
         return
+    from hazemap.federated.study.study_answers import StudyAnswers
     from hazemap.releases import open_release
-    from hazemap.study.study_answers import StudyAnswers
 
     beside: list[Path] = []
     total: list[Path] = []
@@ -172,7 +172,7 @@ def _publication(file: Path, output: Path, facts: tuple[str | None, ...]) -> "Pu
 
 
 def _record(release: "Release | Statistics", to: str, output: Path, about: "Publication") -> None:
-    from hazemap.atomic_write import write_whole
+    from hazemap.files.atomic_write import write_whole
     from hazemap.releases.gis.dcat_dataset import dcat_dataset
     from hazemap.releases.gis.stac_item import stac_item
 

@@ -9,10 +9,10 @@ from hazemap.cli.shared_options import AsJson, ReleaseFile
 from hazemap.errors import InputError, TranscriptMismatch
 
 if TYPE_CHECKING:
-    from hazemap.algorithm_session import Transcript
-    from hazemap.noisy_queries import Prices, Question
+    from hazemap.federated.study.study_answers import StudyAnswers
+    from hazemap.queries.algorithm_session import Transcript
+    from hazemap.queries.noisy_queries import Prices, Question
     from hazemap.releases import Release, Statistics
-    from hazemap.study.study_answers import StudyAnswers
     from hazemap.tables.contribution_bounding import Bounding, OneReport
 
 EXAMPLE = "Example: [bold]hazemap inspect map.parquet --replay[/bold]"
@@ -28,9 +28,9 @@ def inspect(
     """Check every byte of a release, and show its privacy statement and a summary of its transcript."""
     from rich.table import Table
 
+    from hazemap.federated.study.study_answers import StudyAnswers
     from hazemap.releases import MarkedTimedRelease, Release, TimedRelease, check_columns, check_whole, open_release
     from hazemap.releases.estimates import PeopleOutside
-    from hazemap.study.study_answers import StudyAnswers
 
     with progress() as tell:
         release = open_release(file)
@@ -93,7 +93,7 @@ def _unit(asked: object, rule: "Bounding | OneReport") -> int:
 
 def _asked(question: "Question") -> object:
     """A description of a question; a tree that grows describes itself."""
-    from hazemap.noisy_queries import Growth, Query
+    from hazemap.queries.noisy_queries import Growth, Query
 
     if isinstance(question, Growth):
         return question
@@ -102,8 +102,8 @@ def _asked(question: "Question") -> object:
 
 def _as_noisy_as_paid(transcript: "Transcript", paid: "Prices") -> None:
     """Raise `TranscriptMismatch` for an answer whose standard error is not what its price buys."""
-    from hazemap.noisy_queries import Query
-    from hazemap.server.claimed_noise import claimable
+    from hazemap.federated.server.claimed_noise import claimable
+    from hazemap.queries.noisy_queries import Query
 
     for number, (question, answer) in enumerate(transcript, 1):
         if isinstance(question, Query):
@@ -120,8 +120,8 @@ def _replayed(release: "Release | Statistics") -> None:
     """Raise `TranscriptMismatch` unless the stored answers give the stored numbers."""
     import numpy as np
 
+    from hazemap.federated.server.privacy_statement import prices
     from hazemap.releases import Release
-    from hazemap.server.privacy_statement import prices
     from hazemap.trust.curator import CentralPrices
 
     paid = prices(release.statement) or CentralPrices(release.statement.budget)

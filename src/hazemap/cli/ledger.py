@@ -181,9 +181,9 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write all that the ledger says of a data set, signed: charges, caps and who changed them, no fingerprints."""
-    from hazemap.atomic_write import write_whole
-    from hazemap.cli.policy import secret_at
+    from hazemap.cli.federated.policy import secret_at
     from hazemap.execution.signed_ledger_page import SignedLedgerPage
+    from hazemap.files.atomic_write import write_whole
 
     signed = SignedLedgerPage.of(ledger_at(ledger), dataset, secret_at(sign))
     try:
@@ -204,7 +204,7 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Check that a page is signed by a key and whole, that its charges add up, and that nothing older is gone."""
-    from hazemap.cli.policy import key_of
+    from hazemap.cli.federated.policy import key_of
     from hazemap.execution.signed_ledger_page import SignedLedgerPage
 
     def at(path: Path) -> SignedLedgerPage:

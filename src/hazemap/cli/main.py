@@ -115,7 +115,8 @@ class LazyCommands(dict[str, Any]):
 
 def _loaded(name: str) -> Any:
     """A command, or a group of them, of the module that is called like it."""
-    module = import_module(f"hazemap.cli.{name.replace('-', '_')}")
+    folder = "hazemap.cli.federated" if name in PANELS["Devices and servers"] else "hazemap.cli"
+    module = import_module(f"{folder}.{name.replace('-', '_')}")
     holder = typer.Typer(add_completion=False, rich_markup_mode="rich")
     if hasattr(module, "app"):
         holder.add_typer(module.app)

@@ -63,7 +63,7 @@ def plan(
     if trust is not None:
         if picture is not None:
             raise InputError("a plan of trust models is a table; it has no picture: leave out --picture or --trust")
-        from hazemap.cli.plan_trusts import show_plan_of_trusts
+        from hazemap.cli.federated.plan_trusts import show_plan_of_trusts
 
         return show_plan_of_trusts(as_json, order, people, trust)
     made = planned(order, people)

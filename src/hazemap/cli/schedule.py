@@ -118,7 +118,7 @@ def _drawn(told: Any, output: Path) -> None:
 
     if output.suffix.lower() != ".html":
         return save(told.draw(), output)
-    from hazemap.atomic_write import write_whole
+    from hazemap.files.atomic_write import write_whole
 
     return write_whole(output, told.to_html().encode())
 

@@ -141,9 +141,9 @@ def show(
     Statistics of a value are drawn as a small map for every slot, as the profile of one --cell, or, with a --slot too,
     as the histogram of the value there.
     """
+    from hazemap.federated.study.study_answers import StudyAnswers
     from hazemap.releases import MarkedRelease, MarkedTimedRelease, Statistics, TimedRelease, open_release
     from hazemap.releases.estimates import PeopleOutside
-    from hazemap.study.study_answers import StudyAnswers
 
     _check(frame, since, output)
     said: dict[str, Any] = {}

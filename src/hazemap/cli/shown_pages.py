@@ -42,7 +42,7 @@ def page_of(
     of_pictures: list[str],
 ) -> None:
     """Write a page for a browser; `InputError` for options of pictures. `seen` are lines over it, and a box."""
-    from hazemap.atomic_write import write_whole
+    from hazemap.files.atomic_write import write_whole
     from hazemap.releases.release_difference import ReleaseDifference
 
     if of_pictures:

@@ -11,7 +11,7 @@ import typer
 from hazemap.cli.completion import method_texts
 from hazemap.cli.console_output import deliver
 from hazemap.errors import FileError, InputError
-from hazemap.number_text import decimals
+from hazemap.files.number_text import decimals
 from hazemap.specs.spec_fields import FILE, SOURCE, Field
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def specified(
 
 def written(spec: "ReleaseSpec | StatisticsSpec", to: Path, as_json: bool) -> None:
     """Keep a specification in a file."""
-    from hazemap.atomic_write import write_whole
+    from hazemap.files.atomic_write import write_whole
 
     write_whole(to, spec.to_toml().encode())
     deliver({"spec": str(to), **spec.to_json()}, as_json, f"{to}: the specification; nothing was read or charged")

@@ -26,7 +26,7 @@ def statement(
 
     The page is one HTML file without a script. It explains each part, in one of four languages.
     """
-    from hazemap.atomic_write import write_whole
+    from hazemap.files.atomic_write import write_whole
     from hazemap.releases import check_whole, open_release
     from hazemap.releases.statement_page.statement_page import statement_page
 

@@ -11,7 +11,7 @@ from hazemap.cli.reading_notes import notes_where_it_stops, reading_notes, where
 from hazemap.cli.shared_options import AsJson, LedgerPlace, Memory, ledger_at
 from hazemap.cli.spec_options import Schema, SpecFile, WrittenSpec, options, print_schema, specified, written
 from hazemap.errors import InputError
-from hazemap.number_text import noun
+from hazemap.files.number_text import noun
 from hazemap.specs.spec_fields import SCHEMAS, STATISTICS
 
 if TYPE_CHECKING:

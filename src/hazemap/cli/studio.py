@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from hazemap.cli.console_output import note
-from hazemap.cli.serving_options import REACHED, Serving, serving
+from hazemap.cli.federated.serving_options import REACHED, Serving, serving
 from hazemap.cli.shared_options import LedgerPlace
 from hazemap.errors import InputError
 

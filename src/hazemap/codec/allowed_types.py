@@ -26,8 +26,8 @@ from hazemap.encoders.place_statistics import (
     PlaceQuantiles,
     PlaceVariances,
 )
-from hazemap.noisy_queries import Answer, Choice, Growth, Measure, Query
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
+from hazemap.queries.noisy_queries import Answer, Choice, Growth, Measure, Query
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.districts import Districts

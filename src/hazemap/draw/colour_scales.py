@@ -9,11 +9,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats
 from hazemap.draw.cell_densities import DensitySurface
 from hazemap.draw.cell_painting import Colours, Palette
 from hazemap.draw.themes import LIGHT, Theme
 from hazemap.draw.viewport import Viewport
+from hazemap.machine_code.arrays import Floats
 
 DENSITY_COLOURS = LIGHT.densities
 ERROR_BREAKS = (0.05, 0.2, 0.5, 1.0)  # of relative standard error

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hazemap.arrays import Floats
 from hazemap.draw.colour_scales import DensityScale
 from hazemap.errors import InputError
+from hazemap.machine_code.arrays import Floats
 
 
 def draw_grids(grids: Sequence[Floats], low: float, high: float) -> list[bytes]:

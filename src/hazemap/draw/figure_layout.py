@@ -9,12 +9,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hazemap.atomic_write import write_whole
 from hazemap.draw.page_size import DPI, NARROWEST, WIDEST, PageSize
 from hazemap.draw.panel_layout import FREE_HEIGHT, Room
 from hazemap.draw.themes import LIGHT, Theme, theme_named
 from hazemap.draw.viewport import Viewport
 from hazemap.errors import InputError
+from hazemap.files.atomic_write import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

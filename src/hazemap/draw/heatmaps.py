@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hazemap.arrays import Floats
 from hazemap.draw.cell_densities import region_of
 from hazemap.draw.cell_painting import Colours, Palette
 from hazemap.draw.colour_scales import (
@@ -34,6 +33,7 @@ from hazemap.draw.page_size import PageSize
 from hazemap.draw.panel_layout import grown, may_grow
 from hazemap.draw.themes import LIGHT, Theme
 from hazemap.draw.viewport import MapExtent, Viewport
+from hazemap.machine_code.arrays import Floats
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.plane import ground_unit
 

@@ -17,7 +17,7 @@ from hazemap.draw.figure_layout import FigureLayout, height, style, wrapped
 from hazemap.draw.figure_layout import width as text_width
 from hazemap.draw.themes import LIGHT, Theme
 from hazemap.draw.viewport import Viewport, ground, latitude, sheet
-from hazemap.number_text import per
+from hazemap.files.number_text import per
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

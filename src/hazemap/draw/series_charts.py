@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hazemap.arrays import Floats
 from hazemap.draw.figure_layout import GREY, INK, MARGIN, FigureLayout, style
 from hazemap.errors import InputError
+from hazemap.machine_code.arrays import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hazemap.arrays import Floats
 from hazemap.cellmap import CellMap
 from hazemap.draw.cell_densities import DensitySurface
 from hazemap.draw.cell_painting import shapes_of
@@ -31,6 +30,7 @@ from hazemap.draw.panel_layout import Layout, Room, grid, grown, may_grow
 from hazemap.draw.themes import LIGHT, Theme
 from hazemap.draw.viewport import MapExtent, Viewport
 from hazemap.errors import InputError
+from hazemap.machine_code.arrays import Floats
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.plane import ground_unit
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hazemap.arrays import Floats
 from hazemap.cellmap import CellMap
 from hazemap.draw.cell_densities import DensitySurface
 from hazemap.draw.figure_layout import MARGIN, FigureLayout, paged
@@ -20,6 +19,7 @@ from hazemap.draw.share_maps import NOT_KNOWN, fill_shares, fitting_heading, sha
 from hazemap.draw.small_maps import GAP, LEAST, NAME, check_number, panel_under_name
 from hazemap.draw.themes import LIGHT, Theme
 from hazemap.draw.viewport import MapExtent
+from hazemap.machine_code.arrays import Floats
 from hazemap.spatial.bounding_box import Box
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hazemap.arrays import Bools, Floats
 from hazemap.draw.cell_painting import CellShapes, Palette, shapes_of
 from hazemap.draw.colour_scales import ValueScale, error_classes, error_palette
 from hazemap.draw.figure_layout import MARGIN, FigureLayout, paged
@@ -19,6 +18,7 @@ from hazemap.draw.panel_layout import grid
 from hazemap.draw.themes import LIGHT, Theme
 from hazemap.draw.viewport import MapExtent, Viewport
 from hazemap.errors import InputError
+from hazemap.machine_code.arrays import Bools, Floats
 from hazemap.spatial.bounding_box import Box
 from hazemap.values.cell_slot_counters import CellTimeSlots
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Ints
 from hazemap.encoders.encoder import Entries
 from hazemap.errors import InputError, TableError
 from hazemap.field_types import EqualByFields, check_fields, own_array
+from hazemap.machine_code.arrays import Ints
 from hazemap.tables.contribution_bounding import OwnMeans, Sensitivity
 from hazemap.tables.votes import VotesTable
 from hazemap.values.cell_slot_counters import CellTimeSlots

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from hazemap.arrays import Ints
 from hazemap.encoders.encoder import Entries
 from hazemap.errors import InputError, TableError
+from hazemap.machine_code.arrays import Ints
 from hazemap.tables.contribution_bounding import Sensitivity
 from hazemap.tables.sample_grouping import Grouping, SampleCounts
 from hazemap.tables.votes import VotesTable

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from hazemap.arrays import Ints
 from hazemap.errors import InputError, TableError
 from hazemap.field_types import EqualByFields, check_fields, own_array
+from hazemap.machine_code.arrays import Ints
 from hazemap.tables.contribution_bounding import Sensitivity
 from hazemap.tables.sampled_places import UNIT, SampledPlaces
 from hazemap.tables.votes import VotesTable

@@ -11,11 +11,11 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Ints
 from hazemap.cells import NOWHERE, Leaves, Partition
 from hazemap.errors import InputError
 from hazemap.field_types import EqualByFields, check_fields, own_array
-from hazemap.jit import once_compiled
+from hazemap.machine_code.arrays import Ints
+from hazemap.machine_code.jit import once_compiled
 from hazemap.spatial.binary_partition import ACROSS, DOWN, BinaryPartition
 from hazemap.spatial.rectangle_tree import Cuttable, Rectangles
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding, Sensitivity

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Bools, Bytes, Ints
 from hazemap.engines.arrow_arrays import floats, numbers, texts, valid
+from hazemap.machine_code.arrays import Bools, Bytes, Ints
 
 LonLat = tuple[NDArray[np.float64], NDArray[np.float64]]
 

@@ -32,7 +32,7 @@ from hazemap.engines.streaming.person_cell_sums import PersonCellSums
 from hazemap.engines.streaming.person_groups import PersonGroup, wanted
 from hazemap.engines.streaming.person_index import RowBatch
 from hazemap.engines.streaming.table_fingerprint import Fingerprinting
-from hazemap.parallel_map import in_order
+from hazemap.machine_code.parallel_map import in_order
 from hazemap.tables.contribution_bounding import (
     AtMostCells,
     AtMostRows,

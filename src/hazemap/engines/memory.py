@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Ints
 from hazemap.cells import NOWHERE, Cells, Redrawn, Tree
 from hazemap.errors import InputError, TableError
-from hazemap.jit import once_compiled
+from hazemap.machine_code.arrays import Ints
+from hazemap.machine_code.jit import once_compiled
 from hazemap.tables.contribution_bounding import (
     LARGEST_TOTAL,
     AtMostCells,

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Ints, Words
 from hazemap.cells import Tree
 from hazemap.engines.streaming.cell_counter import base_cells
 from hazemap.engines.streaming.keyed_hash import mix
 from hazemap.engines.streaming.person_index import RowBatch, Texts
 from hazemap.errors import FileError, HazemapError, InputError, TableError
-from hazemap.jit import compiled
+from hazemap.machine_code.arrays import Ints, Words
+from hazemap.machine_code.jit import compiled
 from hazemap.tables.votes import Votes
 
 SCHEMA = "slice int, part bigint, seq bigint, data binary"

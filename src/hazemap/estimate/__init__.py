@@ -11,7 +11,7 @@ from hazemap.estimate.smooth_disaggregation import shown
 from hazemap.estimate.transcript_measurements import measurements
 from hazemap.estimate.tree_least_squares import ConsistentEstimate, Measurement, consistent
 from hazemap.estimate.wavelet_reconstruction import read_wavelet, wavelet_of
-from hazemap.noisy_queries import Answer, Question
+from hazemap.queries.noisy_queries import Answer, Question
 
 __all__ = [
     "ConsistentEstimate",

@@ -12,8 +12,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from hazemap.arrays import Floats
 from hazemap.errors import InputError
+from hazemap.machine_code.arrays import Floats
 
 LAPLACE = 3.0
 """The excess kurtosis of Laplace's law: more only have discrete laws that are mostly exactly 0."""

@@ -21,10 +21,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hazemap.arrays import Floats
 from hazemap.cellmap import Spread
 from hazemap.estimate.confidence_margins import reach
 from hazemap.estimate.incomplete_beta import beta_distribution
+from hazemap.machine_code.arrays import Floats
 
 STEPS = 1024
 """A law is tabulated at this many numbers; an interval is made longer by one of these steps at either end."""

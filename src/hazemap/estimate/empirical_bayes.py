@@ -21,10 +21,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hazemap.arrays import Floats, Ints
 from hazemap.cells import Leaves
 from hazemap.estimate.tree_least_squares import Measurement, consistent
 from hazemap.estimate.tree_levels import TreeLevel, TreeLevels
+from hazemap.machine_code.arrays import Floats, Ints
 
 BY_AREA = 0.1
 """The part of a prediction that does not look around."""

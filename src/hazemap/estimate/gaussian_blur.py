@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats
+from hazemap.machine_code.arrays import Floats
 
 REACH = 5.0
 """Standard deviations beyond which a Gaussian is taken for 0: 6e-7 of it."""

@@ -12,9 +12,9 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from hazemap.arrays import Floats, Ints
 from hazemap.cells import NOWHERE, Cells, Leaves, Tree
 from hazemap.estimate.tree_least_squares import Measurement
+from hazemap.machine_code.arrays import Floats, Ints
 from hazemap.spatial.mercator_and_morton import spread
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.two_level_grid import TwoLevelGrid

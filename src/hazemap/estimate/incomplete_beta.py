@@ -5,7 +5,7 @@ from math import lgamma
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats
+from hazemap.machine_code.arrays import Floats
 
 ENOUGH = 1e-13
 """How much of a fraction a further step may change for it to be the last."""

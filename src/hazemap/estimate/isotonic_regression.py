@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hazemap.arrays import Floats
+from hazemap.machine_code.arrays import Floats
 
 
 def monotone(numbers: Floats, low: float = 0.0, high: float = 1.0) -> Floats:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hazemap.arrays import Floats, Ints
+from hazemap.machine_code.arrays import Floats, Ints
 
 POINTS = 1024
 """Groups among which centres are chosen: their distances fill 8 MB."""

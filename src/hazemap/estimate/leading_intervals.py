@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hazemap.arrays import Floats
 from hazemap.estimate.confidence_margins import reach
+from hazemap.machine_code.arrays import Floats
 
 
 class Ends(NamedTuple):

@@ -4,13 +4,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hazemap.arrays import Bools, Floats, Ints
 from hazemap.cellmap import CellMap
 from hazemap.cells import Leaves
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate.share_intervals import Shares
-from hazemap.noisy_queries import Answer, Query, Question
+from hazemap.machine_code.arrays import Bools, Floats, Ints
+from hazemap.queries.noisy_queries import Answer, Query, Question
 from hazemap.values.boolean_attribute import AttributeCells
 from hazemap.values.marks import Marks
 

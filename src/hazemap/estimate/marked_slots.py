@@ -6,11 +6,11 @@ from functools import cached_property
 
 import numpy as np
 
-from hazemap.arrays import Floats, Ints
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate.marked_counts import MarkedCounts, MarkedNumbers
-from hazemap.noisy_queries import Answer, Query, Question
+from hazemap.machine_code.arrays import Floats, Ints
+from hazemap.queries.noisy_queries import Answer, Query, Question
 from hazemap.temporal.time_slots import Slots
 from hazemap.values.cells_in_slots import AllSlots, EachSlot
 from hazemap.values.marks import Marks

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hazemap.arrays import Floats
 from hazemap.estimate.confidence_margins import reach
+from hazemap.machine_code.arrays import Floats
 
 MOST_LAPLACE = 64
 """This many Laplace numbers have nearly the tail of a Gaussian one, and not a lighter one."""

@@ -16,8 +16,8 @@ from functools import lru_cache
 import numpy as np
 from scipy.signal import fftconvolve
 
-from hazemap.arrays import Floats, Ints
 from hazemap.estimate.confidence_margins import reach
+from hazemap.machine_code.arrays import Floats, Ints
 
 LEAST = 1e-9
 """No p-value is said to be smaller: sums of a million floats are not more exact."""

@@ -3,11 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats, Ints
 from hazemap.cells import Cells, Leaves
 from hazemap.estimate.grid_groups import groups
 from hazemap.estimate.region_forest import forest
-from hazemap.jit import once_compiled
+from hazemap.machine_code.arrays import Floats, Ints
+from hazemap.machine_code.jit import once_compiled
 
 
 def nonnegative(cells: Leaves, values: Floats) -> Floats:

@@ -12,10 +12,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from hazemap.arrays import Bools, Floats, Ints
 from hazemap.cellmap import CellMap
 from hazemap.cells import Cells
 from hazemap.estimate.tree_levels import TreeLevels
+from hazemap.machine_code.arrays import Bools, Floats, Ints
 
 EDGES = (0.0, 1.5, 3.0, 6.0, 12.0, 25.0, 50.0)
 """Cells are told apart by how many standard errors of a cell's number they hold, since D hangs on how many people are

@@ -7,7 +7,7 @@ noise explains their difference (empirical Bayes; Robbins 1956, Efron and Morris
 
 import numpy as np
 
-from hazemap.arrays import Floats
+from hazemap.machine_code.arrays import Floats
 
 ROUNDS = 200
 ENOUGH = 1e-4

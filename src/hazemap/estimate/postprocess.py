@@ -34,7 +34,7 @@ from hazemap.estimate.regular_tree_least_squares import levels
 from hazemap.estimate.shrinkage import drawn_together, shrunk
 from hazemap.estimate.transcript_measurements import measurements, with_sampling
 from hazemap.estimate.tree_least_squares import Measurement, consistent
-from hazemap.noisy_queries import Answer, Question
+from hazemap.queries.noisy_queries import Answer, Question
 from hazemap.spatial.whole_domain import WholeDomain
 
 MOST_LIKELY = 1 << 20

@@ -20,7 +20,6 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
-from hazemap.arrays import Bools, Floats, Ints
 from hazemap.encoders.place_statistics import (
     GRID,
     PlaceArrayMeans,
@@ -33,7 +32,8 @@ from hazemap.encoders.place_statistics import (
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import checked_confidence, reach
 from hazemap.estimate.value_estimates import BENT, ValueEstimate
-from hazemap.noisy_queries import Answer, Choice, Measure, Question
+from hazemap.machine_code.arrays import Bools, Floats, Ints
+from hazemap.queries.noisy_queries import Answer, Choice, Measure, Question
 from hazemap.tables.sampled_places import PARTS, UNIT, SampledPlaces
 from hazemap.values.cell_slot_counters import CellTimeSlots
 from hazemap.values.value_encoding import STEPS

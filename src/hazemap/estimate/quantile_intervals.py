@@ -26,10 +26,10 @@ from functools import cached_property
 
 import numpy as np
 
-from hazemap.arrays import Floats
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import USUAL, checked_confidence, reach
 from hazemap.estimate.mean_intervals import Interval
+from hazemap.machine_code.arrays import Floats
 
 FINER = 0.1
 """The part of the chance to miss that each finer level gets; the first has what is left."""

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Ints
 from hazemap.cells import Cells, Leaves, distinct
-from hazemap.jit import fitting
+from hazemap.machine_code.arrays import Ints
+from hazemap.machine_code.jit import fitting
 
 
 class Forest(NamedTuple):

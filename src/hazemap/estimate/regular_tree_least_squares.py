@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats
 from hazemap.cellmap import Spread
 from hazemap.cells import Leaves
 from hazemap.estimate.tree_least_squares import Measurement
+from hazemap.machine_code.arrays import Floats
 from hazemap.spatial.whole_domain import WholeDomain
 
 

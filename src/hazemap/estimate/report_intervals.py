@@ -15,9 +15,9 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import checked_confidence
+from hazemap.machine_code.arrays import Floats
 
 Chances = tuple[float, float]
 """p, with which a report sends its own bit as 1, and q, with which it sends another as 1."""

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hazemap.arrays import Floats
 from hazemap.estimate.confidence_margins import checked_confidence, reach
+from hazemap.machine_code.arrays import Floats
 
 TURNS = 4
 """How often the margin is fitted to where an interval ends: its law changes slowly along it."""

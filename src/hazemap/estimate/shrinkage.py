@@ -5,10 +5,10 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats
 from hazemap.cells import NOWHERE, Cells, Leaves
 from hazemap.estimate.tree_least_squares import ConsistentEstimate
-from hazemap.jit import once_compiled
+from hazemap.machine_code.arrays import Floats
+from hazemap.machine_code.jit import once_compiled
 
 
 def shrunk(estimate: ConsistentEstimate) -> Floats:

@@ -24,7 +24,6 @@ from functools import cached_property
 
 import numpy as np
 
-from hazemap.arrays import Floats, Ints
 from hazemap.cellmap import CellMap, Reading, Spread
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.encoders import Counts
@@ -37,7 +36,8 @@ from hazemap.estimate.smooth_disaggregation import EvenDisaggregation, finer
 from hazemap.estimate.transcript_measurements import LEAST_VARIANCE, measured_people, measurements
 from hazemap.estimate.tree_least_squares import ConsistentEstimate, Measurement, consistent
 from hazemap.estimate.tree_levels import TreeLevels
-from hazemap.noisy_queries import Answer, Query, Question
+from hazemap.machine_code.arrays import Floats, Ints
+from hazemap.queries.noisy_queries import Answer, Query, Question
 from hazemap.temporal.time_slots import Slots
 from hazemap.values.cells_in_slots import EachSlot
 

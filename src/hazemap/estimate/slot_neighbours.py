@@ -16,8 +16,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from hazemap.arrays import Floats
 from hazemap.estimate.empirical_bayes import LEAST
+from hazemap.machine_code.arrays import Floats
 from hazemap.temporal.time_slots import Clock, Slots, Weekdays
 
 REACHES = (1, 2, 3, 4)

@@ -15,11 +15,11 @@ from typing import NamedTuple, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats, Ints
 from hazemap.cellmap import CellMap, Noise, Reading, Spread
 from hazemap.cells import MOST_CELLS, NOWHERE, Cells, Leaves, Tree
 from hazemap.estimate.shrinkage import AdjacentCells
 from hazemap.estimate.tree_levels import TreeLevels
+from hazemap.machine_code.arrays import Floats, Ints
 
 SHOWS = 0.25
 """A cell is cut where one of its parts would differ by this part of the cell's standard error from an even share."""

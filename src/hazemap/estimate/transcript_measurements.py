@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from hazemap.cells import Growing, Leaves, Tree
 from hazemap.encoders import Concatenation, Counts, Encoder
 from hazemap.estimate.tree_least_squares import ConsistentEstimate, Measurement, MeasurementSample
-from hazemap.noisy_queries import Answer, Query, Question
+from hazemap.queries.noisy_queries import Answer, Query, Question
 from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.values.cells_in_slots import AllSlots
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from hazemap.arrays import Floats, Ints
-from hazemap.jit import compiled
+from hazemap.machine_code.arrays import Floats, Ints
+from hazemap.machine_code.jit import compiled
 
 
 @compiled

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats
 from hazemap.errors import InputError
 from hazemap.estimate.tree_emd_kernels import costs, masses
+from hazemap.machine_code.arrays import Floats
 
 
 def nearest(parent: NDArray[np.int64], numbers: Floats, weights: Floats) -> Floats:

@@ -21,12 +21,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats
 from hazemap.cellmap import Spread
 from hazemap.cells import Leaves
 from hazemap.errors import InputError
 from hazemap.estimate.region_forest import Forest, forest
-from hazemap.jit import fitting
+from hazemap.machine_code.arrays import Floats
+from hazemap.machine_code.jit import fitting
 from hazemap.spatial.whole_domain import WholeDomain
 
 

@@ -6,10 +6,10 @@ from itertools import zip_longest
 
 import numpy as np
 
-from hazemap.arrays import Floats, Ints
 from hazemap.cells import NOWHERE, Cells, Leaves, distinct
 from hazemap.estimate.shrinkage import AdjacentCells
 from hazemap.estimate.tree_least_squares import Measurement
+from hazemap.machine_code.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)

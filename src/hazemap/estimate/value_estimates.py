@@ -9,7 +9,6 @@ from functools import cached_property
 
 import numpy as np
 
-from hazemap.arrays import Bools, Floats, Ints
 from hazemap.cells import Leaves
 from hazemap.encoders.cell_values import KnownCountValues, Values
 from hazemap.errors import InputError
@@ -17,7 +16,8 @@ from hazemap.estimate.confidence_margins import checked_confidence, reach
 from hazemap.estimate.mean_intervals import Interval, loudest, means, means_known
 from hazemap.estimate.quantile_intervals import BinTree
 from hazemap.estimate.value_variance import variances, variances_known
-from hazemap.noisy_queries import Answer
+from hazemap.machine_code.arrays import Bools, Floats, Ints
+from hazemap.queries.noisy_queries import Answer
 from hazemap.temporal.time_slots import Always
 from hazemap.values.cell_slot_counters import CellTimeSlots
 from hazemap.values.value_encoding import READ, ValueEncoding

@@ -15,9 +15,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hazemap.arrays import Floats
 from hazemap.estimate.confidence_margins import reach
 from hazemap.estimate.mean_intervals import Interval
+from hazemap.machine_code.arrays import Floats
 
 Noise = tuple[float | Floats, float]
 """The standard deviation of a counter, one for all or of each place, and its excess kurtosis."""

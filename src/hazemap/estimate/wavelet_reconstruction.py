@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats
 from hazemap.cellmap import CellMap, Reading, Spread
 from hazemap.cells import Leaves
 from hazemap.encoders.haar_wavelet import HaarWavelet, transformed
 from hazemap.errors import InputError
 from hazemap.estimate.nonnegative_projection import nonnegative
-from hazemap.noisy_queries import Answer, Query, Question
+from hazemap.machine_code.arrays import Floats
+from hazemap.queries.noisy_queries import Answer, Query, Question
 
 
 def restored(wavelet: HaarWavelet, sums: NDArray[Any]) -> Floats:

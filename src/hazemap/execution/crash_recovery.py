@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hazemap.algorithm_session import Session
 from hazemap.algorithms.first_look import LOOK
 from hazemap.codec import digest
 from hazemap.errors import FileError, HazemapError, InputError, LedgerError, TranscriptMismatch
@@ -36,6 +35,7 @@ from hazemap.privacy.ledger_records import Charge, LedgerCharge, Occasion
 from hazemap.privacy.ledger_schedules import asked_again
 from hazemap.privacy.privacy_unit import VALUES_ONLY
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Session
 from hazemap.releases import Release, Statistics
 from hazemap.releases.file_metadata import pack
 from hazemap.sources.source import Address, Files, RemoteFiles, SparkCatalogueTable

@@ -27,13 +27,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.algorithms.first_look import Stop
-from hazemap.atomic_write import make_folder, sync
 from hazemap.codec import digest
 from hazemap.errors import CodecError, FileError, TranscriptMismatch
-from hazemap.noisy_queries import Answer, Question
+from hazemap.files.atomic_write import make_folder, sync
 from hazemap.privacy.budget import PrivacyAmount
 from hazemap.privacy.ledger_records import Charge
 from hazemap.privacy.statement import amount_from_json, amount_to_json
+from hazemap.queries.noisy_queries import Answer, Question
 
 FORMAT = 1
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from hazemap.algorithm_session import Session, Unrecorded
 from hazemap.encoders import EvenSplitScores, MedianSplitScores
-from hazemap.noisy_queries import Algorithm, Answer, Choice, Growth, Measure, Question
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.mechanisms import noise_for
+from hazemap.queries.algorithm_session import Session, Unrecorded
+from hazemap.queries.noisy_queries import Algorithm, Answer, Choice, Growth, Measure, Question
 from hazemap.trust.curator import Curator
 
 
@@ -48,7 +48,7 @@ def of_nobody(question: Question, price: Budget) -> Answer:
 
     >>> from hazemap.encoders import Counts
     >>> from hazemap.cells import Leaves
-    >>> from hazemap.noisy_queries import Query
+    >>> from hazemap.queries.noisy_queries import Query
     >>> from hazemap.privacy.budget import PureDP
     >>> from hazemap.spatial.quadtree import Quadtree
     >>> of_nobody(Query(Counts(Leaves.at_level(Quadtree.world(depth=1), 1)), 1), PureDP(1)).sums

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from hazemap import codec
-from hazemap.algorithm_session import Result, Transcript
 from hazemap.algorithms import READABLE, PublicLocationStatistics, PublishedStatistics
 from hazemap.algorithms.first_look import LOOK
 from hazemap.algorithms.plug_ins import plug_in_type
@@ -22,6 +21,7 @@ from hazemap.privacy.budget import PrivacyAmount
 from hazemap.privacy.privacy_unit import Unit
 from hazemap.privacy.statement import Statement
 from hazemap.privacy.statement_facts import Randomness, StatementFacts
+from hazemap.queries.algorithm_session import Result, Transcript
 from hazemap.releases import MarkedRelease, MarkedTimedRelease, Release, Statistics, TimedRelease
 from hazemap.specs.parsing import DistrictFiles, HexagonList, cells_of_values
 from hazemap.specs.release_spec import ReleaseSpec

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from hazemap import __version__
-from hazemap.algorithm_session import Result, Session
 from hazemap.algorithms.first_look import LOOK, judged
 from hazemap.engines.duckdb import EngineTable
 from hazemap.errors import FileError, HazemapError, HazemapWarning, InputError, LedgerError, Stopped
@@ -25,7 +24,6 @@ from hazemap.execution.journal import Journal, check
 from hazemap.execution.output_lock import free_place, only_writer
 from hazemap.execution.rehearsal import rehearsed
 from hazemap.execution.release_assembly import Publication
-from hazemap.noisy_queries import Algorithm, Question
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.duplicate_tables import Fingerprints
 from hazemap.privacy.first_cap import FirstCap
@@ -37,6 +35,8 @@ from hazemap.privacy.privacy_unit import FULL, ROW, VALUES_ONLY, Model, Unit
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement import budget_to_json
 from hazemap.privacy.statement_facts import Randomness
+from hazemap.queries.algorithm_session import Result, Session
+from hazemap.queries.noisy_queries import Algorithm, Question
 from hazemap.readers.file_formats import state_of
 from hazemap.readers.open_table import open_table
 from hazemap.releases import Release, Statistics

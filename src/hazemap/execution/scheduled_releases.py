@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from hazemap.atomic_write import make_folder
 from hazemap.errors import (
     BudgetError,
     CapExceeded,
@@ -27,6 +26,7 @@ from hazemap.errors import (
 from hazemap.execution.crash_recovery import kept, recover, stopped, sweep
 from hazemap.execution.output_lock import BeingWritten, only_writer
 from hazemap.execution.run import Progress, execute, folder_of
+from hazemap.files.atomic_write import make_folder
 from hazemap.privacy.budget import Budget, Number, PrivacyAmount
 from hazemap.privacy.first_cap import FirstCap
 from hazemap.privacy.ledger import Ledger

@@ -1,1 +1,1 @@
-"""The devices' side: what runs, plans and measures maps and counts for which no table exists."""
+"""The devices' side: protocols, servers, devices, recipes and studies, and the trust models that count through them."""

@@ -1,1 +1,1 @@
-"""What measures hazemap and other methods; nothing that publishes a map imports it."""
+"""Measuring methods (`compare`, `methods`) and auditing promises (`audit`); nothing that publishes a map imports it."""

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats
 from hazemap.cells import Tree
 from hazemap.errors import InputError
 from hazemap.estimate.slot_maps import SlotMaps
+from hazemap.machine_code.arrays import Floats
 from hazemap.planning.synthetic_city import DAYS, START, Habit, Quarter, SyntheticTable
 from hazemap.privacy.random_stream import Stream
 from hazemap.tables.contribution_bounding import Bounding

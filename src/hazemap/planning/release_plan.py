@@ -11,7 +11,6 @@ from typing import Unpack, cast
 
 import numpy as np
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Adaptive, AdaptiveSlots, FittedLevel, PrivateBoundingBox
 from hazemap.algorithms.private_bounding_box import MethodOfBox
 from hazemap.cellmap import CellMap
@@ -19,13 +18,14 @@ from hazemap.cells import Leaves, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import reach
-from hazemap.noisy_queries import Answer, Prices, Query, Question
 from hazemap.planning.city_in_slots import CityInSlots
 from hazemap.planning.spoken_numbers import metres, percent
 from hazemap.planning.synthetic_city import PlotLevel, SyntheticTable, median, middle
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.mechanisms import Noise, noise_for
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Unrecorded, run
+from hazemap.queries.noisy_queries import Answer, Prices, Query, Question
 from hazemap.releases.notebook_table import NotebookTable, ShownAsTable
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons

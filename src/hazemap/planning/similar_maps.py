@@ -12,15 +12,15 @@ from pathlib import Path
 
 import numpy as np
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms.published.adaptive_hierarchical_histogram import AdaptiveHierarchicalHistogram
-from hazemap.arrays import Floats
 from hazemap.cells import Cells, Leaves
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
+from hazemap.machine_code.arrays import Floats
 from hazemap.planning.synthetic_city import Quarter
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement_facts import Randomness
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.releases import Release
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.plane import plane_of

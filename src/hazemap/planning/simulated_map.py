@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Adaptive
-from hazemap.arrays import Floats
+from hazemap.machine_code.arrays import Floats
 from hazemap.planning.release_plan import method_for_trial, trial_for
 from hazemap.planning.synthetic_city import DETAIL
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.specs.release_spec import ReleaseSpec

@@ -12,10 +12,10 @@ import numpy as np
 
 from hazemap.algorithms import CellStatistics, PrivateBoxStatistics
 from hazemap.algorithms.two_stage_statistics import TwoStageStatistics
-from hazemap.arrays import Bools, Floats
 from hazemap.cells import Leaves
 from hazemap.encoders import Values
 from hazemap.estimate.value_estimates import Measurements
+from hazemap.machine_code.arrays import Bools, Floats
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.estimand import Estimand
 from hazemap.privacy.mechanisms import noise_for

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats
-from hazemap.atomic_write import whole
 from hazemap.cells import Cells, Tree
+from hazemap.files.atomic_write import whole
+from hazemap.machine_code.arrays import Floats
 from hazemap.privacy.random_stream import Stream
 from hazemap.spatial.bounding_box import MERCATOR_LATITUDE, Box
 from hazemap.spatial.ellipsoidal_areas import latitudes, longitude

@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import Literal
 
 from hazemap.errors import InputError
-from hazemap.number_text import is_rational
+from hazemap.files.number_text import is_rational
 
 Number = int | float | str | Fraction
 

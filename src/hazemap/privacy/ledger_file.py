@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from hazemap.atomic_write import make_folder
 from hazemap.errors import InputError, LedgerError
+from hazemap.files.atomic_write import make_folder
 from hazemap.privacy.ledger_file_writes import FileTransaction
 from hazemap.privacy.ledger_store import RESTORE
 

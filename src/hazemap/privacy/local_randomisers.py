@@ -20,9 +20,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats, Ints
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
+from hazemap.machine_code.arrays import Floats, Ints
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.samplers.bernoulli import Coin, Digits, binomial, exp_bounds, fair

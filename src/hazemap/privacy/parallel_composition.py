@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cells import Cells, Growing, Leaves, Tree
-from hazemap.jit import once_compiled
+from hazemap.machine_code.jit import once_compiled
 from hazemap.tables.contribution_bounding import Bounding
 
 _ZERO = Fraction(0)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from hazemap.arrays import Ints
 from hazemap.errors import InputError
+from hazemap.machine_code.arrays import Ints
 from hazemap.privacy.random_stream import Stream
 
 

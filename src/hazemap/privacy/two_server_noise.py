@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hazemap.arrays import Ints
 from hazemap.errors import InputError, Refused
+from hazemap.machine_code.arrays import Ints
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, noise_for
 from hazemap.privacy.random_stream import Stream

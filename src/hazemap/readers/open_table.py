@@ -17,7 +17,7 @@ from hazemap.engines.row_query import Layout, Roles
 from hazemap.engines.spark import ClusterFeed, SparkTable
 from hazemap.engines.table_source import ChoosingFeed, Feed, Geometry, SourcePart, TableSource
 from hazemap.errors import InputError, TableError
-from hazemap.parallel_map import processors
+from hazemap.machine_code.parallel_map import processors
 from hazemap.readers.column_roles import (
     CELL,
     LAT,

@@ -16,7 +16,7 @@ import numpy as np
 
 from hazemap.engines.duckdb_connection import BATCH, DuckDBConnection
 from hazemap.errors import FileError, TableError
-from hazemap.parquet_pages import DICTIONARY, Page, pages_in
+from hazemap.files.parquet_pages import DICTIONARY, Page, pages_in
 from hazemap.readers.parquet_geometry import native_columns
 from hazemap.readers.stored_file import StoredFile, path_of
 from hazemap.readers.value_coercion import numbers_of, sound

@@ -14,9 +14,9 @@ from weakref import finalize
 
 import numpy as np
 
-from hazemap.arrays import Bytes, Ints
 from hazemap.errors import FileError
-from hazemap.jit import once_compiled
+from hazemap.machine_code.arrays import Bytes, Ints
+from hazemap.machine_code.jit import once_compiled
 from hazemap.readers.postgresql_types import DamagedCopy, Decoder
 from hazemap.sources.postgresql import connect, driver
 from hazemap.sources.source import DatabaseTable

@@ -38,7 +38,7 @@ _HOME = {
     "MarkedTimedRelease": "hazemap.releases.marked_timed_release",
     "Release": "hazemap.releases.map_release",
     "Statistics": "hazemap.releases.statistics_release",
-    "StudyAnswers": "hazemap.study.study_answers",
+    "StudyAnswers": "hazemap.federated.study.study_answers",
     "TimedRelease": "hazemap.releases.timed_release",
 }
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.algorithm_session import Transcript
-from hazemap.arrays import Floats
 from hazemap.cells import Leaves
 from hazemap.errors import FileError, InputError
-from hazemap.noisy_queries import Algorithm, Prices
+from hazemap.machine_code.arrays import Floats
 from hazemap.privacy.estimand import estimand
 from hazemap.privacy.statement import Statement
+from hazemap.queries.algorithm_session import Transcript
+from hazemap.queries.noisy_queries import Algorithm, Prices
 from hazemap.releases.cell_geometry import CellGeometry
 from hazemap.releases.file_metadata import (
     Later,
@@ -187,7 +187,7 @@ class BaseRelease(ABC):
 
         `prices` are those of the trust model that answered, for the budget of the statement.
         """
-        from hazemap.algorithm_session import replay
+        from hazemap.queries.algorithm_session import replay
 
         if isinstance(self.algorithm, UnknownMethod):
             raise FileError(

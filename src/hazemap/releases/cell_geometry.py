@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats
 from hazemap.cells import NOWHERE, Cells, Leaves, Tree
+from hazemap.machine_code.arrays import Floats
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.ellipsoidal_areas import ECCENTRICITY, SEMI_MINOR
 from hazemap.spatial.h3_hexagons import Hexagons

@@ -6,12 +6,12 @@ Their digest was right, so that a fault in them is of whoever wrote the file.
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from hazemap.algorithm_session import Transcript
 from hazemap.cells import Leaves
 from hazemap.encoders import KnownCountValues, Values
 from hazemap.errors import FileError
-from hazemap.noisy_queries import Choice, Measure, Query
 from hazemap.privacy.statement import Statement
+from hazemap.queries.algorithm_session import Transcript
+from hazemap.queries.noisy_queries import Choice, Measure, Query
 from hazemap.releases.file_metadata import (
     MarkedContents,
     MarkedSlotsContents,

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hazemap.arrays import Floats
 from hazemap.cellmap import CellMap, Spread
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import checked_confidence, reach
 from hazemap.estimate.cut_cell_uncertainty import held, placed
 from hazemap.estimate.leading_intervals import leading
 from hazemap.estimate.overdispersion import Overdispersion
-from hazemap.number_text import noun
+from hazemap.files.number_text import noun
+from hazemap.machine_code.arrays import Floats
 from hazemap.releases.notebook_table import NotebookTable, ShownAsTable
 from hazemap.releases.region_weights import Region
 

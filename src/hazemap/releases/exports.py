@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hazemap.atomic_write import write_whole
 from hazemap.errors import FileError
+from hazemap.files.atomic_write import write_whole
 from hazemap.gdal.vector_files import write_layer
 from hazemap.releases.pmtiles_archive import archive
 from hazemap.releases.text_tables import write_csv

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap import codec
-from hazemap.algorithm_session import Exchange, Transcript
-from hazemap.arrays import Floats
 from hazemap.cellmap import CellMap, Noise, Reading, Spread
 from hazemap.cells import NOWHERE, Cells, Leaves, Tree
 from hazemap.errors import CodecError, FileError, HazemapError, PlugInError, TranscriptMismatch
+from hazemap.machine_code.arrays import Floats
 from hazemap.privacy.statement import Statement
+from hazemap.queries.algorithm_session import Exchange, Transcript
 
 if TYPE_CHECKING:
     from hazemap.estimate.marked_counts import MarkedCounts

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.algorithm_session import Transcript
-from hazemap.atomic_write import whole
 from hazemap.cells import Cells, NamedByDigits, Tree
 from hazemap.errors import FileError
+from hazemap.files.atomic_write import whole
+from hazemap.queries.algorithm_session import Transcript
 from hazemap.releases import byte_digest
 from hazemap.releases.column_digests import (
     MOST_IN_MEMORY,
@@ -77,7 +77,7 @@ FROM_ANSWERS: dict[str, Callable[[dict[str, Any], str], FromAnswers]] = {
 }
 """Kinds of files of which all numbers follow from the stored answers, and how they are read."""
 
-LABEL, TRANSCRIPT, ARRAYS = b"hazemap", b"hazemap.transcript.", b"hazemap.arrays."
+LABEL, TRANSCRIPT, ARRAYS = b"hazemap", b"hazemap.transcript.", b"hazemap.machine_code.arrays."
 
 NUMBERS = ("best_guess", "unbiased", "stddev")
 """The columns that a map is read from, beside the names of its cells; all others follow from these."""

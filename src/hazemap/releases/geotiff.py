@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap import codec
-from hazemap.atomic_write import whole
 from hazemap.cells import Cells, Tree
 from hazemap.errors import FileError
+from hazemap.files.atomic_write import whole
 from hazemap.gdal.tiff_files import copy_optimised, new_tiff, open_tiff
 from hazemap.releases import byte_digest
 from hazemap.releases.content_digest import Digest, Long

@@ -10,7 +10,6 @@ from hazemap.algorithms.dense_emd_pyramid import DensePyramid
 from hazemap.algorithms.private_bounding_box import PrivateBoundingBox
 from hazemap.algorithms.published.emd_pyramid import PublishedPyramid
 from hazemap.algorithms.sparse_emd_pyramid import Pyramid
-from hazemap.arrays import Floats
 from hazemap.cells import Cells
 from hazemap.draw import draw_heatmap
 from hazemap.draw.cell_painting import shapes_of
@@ -20,6 +19,7 @@ from hazemap.encoders import CountMinSketch, HaarWavelet
 from hazemap.errors import FileError, InputError
 from hazemap.estimate.confidence_margins import reach
 from hazemap.estimate.gaussian_blur import blurred
+from hazemap.machine_code.arrays import Floats
 from hazemap.privacy.statement import Statement
 from hazemap.releases.geotiff import write_bands
 from hazemap.spatial.plane import ground_unit, plane_of, refuse_plane

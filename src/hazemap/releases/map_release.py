@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap import codec
-from hazemap.algorithm_session import Transcript
-from hazemap.arrays import Floats, Ints
 from hazemap.cellmap import CellMap, Independent, Reading
 from hazemap.cells import Leaves
 from hazemap.errors import FileError, InputError
@@ -19,8 +17,10 @@ from hazemap.estimate.leading_intervals import Ends, intervals
 from hazemap.estimate.overdispersion import Overdispersion
 from hazemap.estimate.report_intervals import asymmetry_margin
 from hazemap.estimate.smooth_disaggregation import EvenDisaggregation, finer
-from hazemap.number_text import per
+from hazemap.files.number_text import per
+from hazemap.machine_code.arrays import Floats, Ints
 from hazemap.privacy.statement import Statement
+from hazemap.queries.algorithm_session import Transcript
 from hazemap.releases.base_release import Bands, BaseRelease, Rows
 from hazemap.releases.cell_geometry import CellGeometry, name_column
 from hazemap.releases.estimates import Estimate, PeopleOutside, after_choosing, estimate, estimate_cut

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats, Ints
 from hazemap.errors import InputError
 from hazemap.estimate.marked_slots import MarkedSlots
-from hazemap.noisy_queries import Prices
+from hazemap.machine_code.arrays import Floats, Ints
+from hazemap.queries.noisy_queries import Prices
 from hazemap.releases.base_release import Bands, BaseRelease, Rows
 from hazemap.releases.estimates import PeopleOutside
 from hazemap.releases.file_metadata import MARKED, OF_MARKS_IN_SLOTS, MarkedSlotsContents

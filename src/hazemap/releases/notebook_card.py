@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats
+from hazemap.machine_code.arrays import Floats
 from hazemap.spatial.plane import plane_of
 
 if TYPE_CHECKING:

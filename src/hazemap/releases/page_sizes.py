@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hazemap.parquet_pages import DICTIONARY, pages_of
+from hazemap.files.parquet_pages import DICTIONARY, pages_of
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq

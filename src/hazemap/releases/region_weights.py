@@ -10,9 +10,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats
 from hazemap.cells import Cells, Leaves
 from hazemap.errors import InputError
+from hazemap.machine_code.arrays import Floats
 from hazemap.releases.cell_geometry import CellGeometry, NearPieces, equal_area
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.plane import plane_of

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats, Ints
 from hazemap.cellmap import CellMap, Independent
 from hazemap.cells import NOWHERE, Leaves, Tree
 from hazemap.errors import InputError
 from hazemap.estimate.leading_intervals import margins
 from hazemap.estimate.noise_drift import holm, moved_ps
+from hazemap.machine_code.arrays import Floats, Ints
 from hazemap.releases.cell_geometry import CellGeometry
 from hazemap.releases.page.page_view import page_view
 from hazemap.spatial.quadtree import Quadtree

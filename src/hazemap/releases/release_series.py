@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hazemap.arrays import Ints
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate.noise_drift import Law, changed_p, holm, law_of, moved_p
-from hazemap.noisy_queries import Query
+from hazemap.machine_code.arrays import Ints
+from hazemap.queries.noisy_queries import Query
 from hazemap.releases.estimates import Estimate
 from hazemap.releases.map_release import Release
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Ints
 from hazemap.errors import InputError
+from hazemap.machine_code.arrays import Ints
 from hazemap.releases.base_release import Rows
 
 ALL = "all"

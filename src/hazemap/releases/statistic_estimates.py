@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hazemap.arrays import Floats
 from hazemap.estimate.confidence_margins import reach
 from hazemap.estimate.isotonic_regression import monotone
 from hazemap.estimate.leading_intervals import leading
 from hazemap.estimate.published_values import PublishedValues
 from hazemap.estimate.value_estimates import KnownPeople, Measurements
+from hazemap.machine_code.arrays import Floats
 from hazemap.releases.estimates import decimals
 from hazemap.releases.notebook_table import NotebookTable, ShownAsTable
 from hazemap.tables.contribution_bounding import OwnMeans, whose_mean

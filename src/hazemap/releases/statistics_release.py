@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.algorithm_session import Transcript
-from hazemap.arrays import Floats, Ints
 from hazemap.cells import Leaves
 from hazemap.errors import FileError, InputError
 from hazemap.estimate.leading_intervals import leading
 from hazemap.estimate.partial_pooling import pooled
 from hazemap.estimate.published_values import CombinedMeans, PublishedValues
 from hazemap.estimate.value_estimates import KnownPeople, Measurements, ValueEstimate
-from hazemap.number_text import noun
+from hazemap.files.number_text import noun
+from hazemap.machine_code.arrays import Floats, Ints
 from hazemap.privacy.statement import Statement
+from hazemap.queries.algorithm_session import Transcript
 from hazemap.releases.base_release import Bands, BaseRelease, Rows
 from hazemap.releases.cell_geometry import name_column
 from hazemap.releases.file_metadata import NEWEST, OF_VALUES, StatisticsContents

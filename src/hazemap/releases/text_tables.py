@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hazemap.atomic_write import write_whole
+from hazemap.files.atomic_write import write_whole
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Ints
 from hazemap.cells import Leaves
 from hazemap.errors import FileError, InputError
 from hazemap.estimate.slot_maps import SlotMaps
-from hazemap.noisy_queries import Prices
+from hazemap.machine_code.arrays import Ints
+from hazemap.queries.noisy_queries import Prices
 from hazemap.releases.base_release import Bands, Rows
 from hazemap.releases.file_metadata import OF_SLOTS, SLOTTED, TimedContents
 from hazemap.releases.map_release import Release

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats, Ints
+from hazemap.machine_code.arrays import Floats, Ints
 from hazemap.releases.pmtiles_archive import MapTile, varint
 
 EXTENT = 4096

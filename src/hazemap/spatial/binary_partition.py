@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Ints
 from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.errors import InputError
 from hazemap.field_types import EqualByFields, check_fields, own_array
+from hazemap.machine_code.arrays import Ints
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.rectangle_tree import PixelTree, Rectangles
 

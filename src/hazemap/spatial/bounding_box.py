@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from hazemap.cells import Columns
 from hazemap.errors import InputError, TableError
 from hazemap.field_types import check_fields
-from hazemap.number_text import decimals
+from hazemap.files.number_text import decimals
 
 MERCATOR_LATITUDE = 85.05112877980659
 """The northern edge of the square of Web Mercator."""

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import consecutive
 from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields, own_array
+from hazemap.machine_code.arrays import consecutive
 from hazemap.spatial.bounding_box import coordinates
 from hazemap.spatial.district_layers import BETWEEN, GRAIN, DistrictLayer, clipped, left_over, nested
 from hazemap.spatial.ordered_polygons import Polygons, pack, unpack

@@ -9,7 +9,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.jit import compiler_is_loaded
+from hazemap.machine_code.jit import compiler_is_loaded
 from hazemap.spatial.mercator_and_morton import latitude, longitude
 
 __all__ = ["latitude", "latitudes", "longitude", "mercator_rectangles"]

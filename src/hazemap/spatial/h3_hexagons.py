@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
-from hazemap.hash_index import HashIndex
-from hazemap.parallel_map import in_chunks
+from hazemap.machine_code.hash_index import HashIndex
+from hazemap.machine_code.parallel_map import in_chunks
 from hazemap.spatial.bounding_box import Box, coordinates
 from hazemap.spatial.h3_point_location import PENTAGONS, lattice
 

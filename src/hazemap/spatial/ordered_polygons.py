@@ -50,7 +50,7 @@ class Polygons:
         def fill(rows: slice) -> None:
             found[rows] = first_holding(edges, bands, squares, lon[rows], lat[rows])
 
-        from hazemap.parallel_map import in_chunks
+        from hazemap.machine_code.parallel_map import in_chunks
 
         in_chunks(fill, len(lon))
         doubtful = np.flatnonzero(found == IN_DOUBT)

@@ -9,8 +9,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Ints
-from hazemap.jit import compiled
+from hazemap.machine_code.arrays import Ints
+from hazemap.machine_code.jit import compiled
 from hazemap.spatial import mercator_and_morton
 
 longitude = compiled(mercator_and_morton.longitude)

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats
 from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.errors import FileError, InputError
+from hazemap.machine_code.arrays import Floats
 from hazemap.spatial.bounding_box import Box, coordinates
 from hazemap.spatial.mercator_and_morton import spread
 from hazemap.spatial.quadtree import Quadtree

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats
-from hazemap.jit import compiled
+from hazemap.machine_code.arrays import Floats
+from hazemap.machine_code.jit import compiled
 
 Whole = NDArray[np.int32]
 

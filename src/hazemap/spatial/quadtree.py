@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats
 from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
+from hazemap.machine_code.arrays import Floats
 from hazemap.spatial.bounding_box import MERCATOR_LATITUDE, Box, coordinates
 from hazemap.spatial.ellipsoidal_areas import latitude, latitudes, longitude, mercator_rectangles
 from hazemap.spatial.mercator_and_morton import every_other_bit, spread

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Ints
 from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
+from hazemap.machine_code.arrays import Ints
 from hazemap.spatial.district_layers import BETWEEN
 from hazemap.spatial.districts import PATH_BITS, Districts
 from hazemap.spatial.quadtree import Quadtree

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats, Ints
 from hazemap.cells import Cells, Growing, Redrawn, Tree
+from hazemap.machine_code.arrays import Floats, Ints
 from hazemap.spatial.ellipsoidal_areas import latitudes, longitude, mercator_rectangles
 from hazemap.spatial.quadtree import Quadtree
 

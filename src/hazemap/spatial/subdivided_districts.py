@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Ints, consecutive
 from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.errors import InputError
 from hazemap.field_types import EqualByFields, check_fields, own_array
+from hazemap.machine_code.arrays import Ints, consecutive
 from hazemap.spatial.binary_partition import DEEPEST, BinaryPartition, path_length
 from hazemap.spatial.district_layers import BETWEEN
 from hazemap.spatial.districts import PATH_BITS

@@ -6,10 +6,10 @@ from functools import cached_property
 
 import numpy as np
 
-from hazemap.arrays import Ints, consecutive
 from hazemap.cells import MOST_CELLS, NOWHERE, Cells, Columns
 from hazemap.errors import InputError
 from hazemap.field_types import EqualByFields, check_fields, own_array
+from hazemap.machine_code.arrays import Ints, consecutive
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.rectangle_tree import PixelTree, Rectangles
 

@@ -7,7 +7,6 @@ from fractions import Fraction
 from math import ceil, cos, degrees, log, radians
 from typing import Any, NoReturn, cast
 
-from hazemap.algorithm_disclosure import Learned
 from hazemap.algorithms.adaptive_slots import AdaptiveSlots
 from hazemap.algorithms.adaptive_tree import Adaptive
 from hazemap.algorithms.built_in_methods import canonical
@@ -20,6 +19,7 @@ from hazemap.cells import MOST_CELLS, Tree
 from hazemap.encoders import Encoder
 from hazemap.errors import InputError
 from hazemap.privacy.budget import Budget, PureDP
+from hazemap.queries.algorithm_disclosure import Learned
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.district_layers import DistrictLayer
 from hazemap.spatial.districts import Districts

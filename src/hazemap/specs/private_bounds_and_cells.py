@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from hazemap.algorithm_disclosure import Learned
-from hazemap.algorithm_session import Result
 from hazemap.algorithms.cell_statistics import CellStatistics
 from hazemap.algorithms.partition_selection import PartitionSelection
 from hazemap.algorithms.private_value_bounds import PrivateValueBounds, ValueBounds
@@ -11,6 +9,8 @@ from hazemap.algorithms.two_stage_statistics import CellMethod, PrivateBoxStatis
 from hazemap.errors import InputError
 from hazemap.estimate.value_estimates import Measurements
 from hazemap.privacy.budget import Budget, PureDP
+from hazemap.queries.algorithm_disclosure import Learned
+from hazemap.queries.algorithm_session import Result
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.specs.parsing import refuse

@@ -6,8 +6,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hazemap.algorithm_disclosure import Learned
-from hazemap.algorithm_session import Result
 from hazemap.algorithms.cell_statistics import CellStatistics
 from hazemap.algorithms.published.place_selection import ESTIMATORS, PlaceRules
 from hazemap.algorithms.two_stage_statistics import CellMethod, PrivateBoxStatistics, TwoStageStatistics
@@ -18,6 +16,8 @@ from hazemap.privacy.mechanisms import noise_for
 from hazemap.privacy.privacy_unit import FULL
 from hazemap.privacy.statement import A_PERSON, Statement
 from hazemap.privacy.statement_facts import UNSAID, StatementFacts
+from hazemap.queries.algorithm_disclosure import Learned
+from hazemap.queries.algorithm_session import Result
 from hazemap.spatial.bounding_box import WORLD, Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.specs.h3_cell_list import listed

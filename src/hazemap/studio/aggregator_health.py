@@ -6,12 +6,12 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from hazemap.device.printable_text import one_line
 from hazemap.errors import HazemapError
-from hazemap.protocols.dap.hpke_configs import HpkeConfigList
-from hazemap.service.access_tokens import known_token
-from hazemap.service.bounded_answer import asked
-from hazemap.service.prometheus_text import samples
+from hazemap.federated.device.printable_text import one_line
+from hazemap.federated.protocols.dap.hpke_configs import HpkeConfigList
+from hazemap.federated.service.access_tokens import known_token
+from hazemap.federated.service.bounded_answer import asked
+from hazemap.federated.service.prometheus_text import samples
 from hazemap.studio.coordinator_access import CoordinatorAccess
 
 PATIENCE: Final = 10.0

@@ -7,14 +7,15 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from hazemap.atomic_write import whole
 from hazemap.codec import dumps
 from hazemap.errors import FileError, InputError
 from hazemap.execution.output_lock import only_writer
-from hazemap.recipes.recipe_file import EXAMPLE
-from hazemap.server.study_order import StudyOrder
-from hazemap.server.study_statement import assumed
-from hazemap.service.route_guard import Row
+from hazemap.federated.recipes.recipe_file import EXAMPLE
+from hazemap.federated.server.study_order import StudyOrder
+from hazemap.federated.server.study_statement import assumed
+from hazemap.federated.service.route_guard import Row
+from hazemap.federated.study.http_study import HttpStudy
+from hazemap.files.atomic_write import whole
 from hazemap.studio import coordinator_replies, recipe_check
 from hazemap.studio.coordinator_access import CoordinatorLine, StrangeAnswer
 from hazemap.studio.operator_routes import CoordinatorThreads, access_of, named
@@ -25,7 +26,6 @@ from hazemap.studio.server_answers import fields
 from hazemap.studio.server_answers import whole as whole_number
 from hazemap.studio.server_commands import ServerCommands
 from hazemap.studio.stewards import Steward
-from hazemap.study.http_study import HttpStudy
 
 LAST_ROUND: Final = 1_000_000
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from hazemap.device.consent_policy import caution_about_small_sums
 from hazemap.errors import InputError
-from hazemap.server.campaign_order import MAP, CampaignOrder
-from hazemap.server.campaign_spec import Campaign
-from hazemap.server.privacy_statement import assumed
+from hazemap.federated.device.consent_policy import caution_about_small_sums
+from hazemap.federated.server.campaign_order import MAP, CampaignOrder
+from hazemap.federated.server.campaign_spec import Campaign
+from hazemap.federated.server.privacy_statement import assumed
 from hazemap.specs.parsing import warning_about
 from hazemap.studio.order_form import order_of
 from hazemap.studio.server_commands import ServerCommands

@@ -9,15 +9,15 @@ from urllib.parse import unquote
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from hazemap.atomic_write import whole
-from hazemap.compare.datasets import own_map
-from hazemap.compare.presets import Catalogue
-from hazemap.compare.run_comparison import compared
 from hazemap.errors import FileError, HazemapError, InputError
 from hazemap.execution.output_lock import only_writer
 from hazemap.execution.run import Progress
-from hazemap.parallel_map import processors
-from hazemap.service.route_guard import Row, TooLong, body_of
+from hazemap.federated.service.route_guard import Row, TooLong, body_of
+from hazemap.files.atomic_write import whole
+from hazemap.lab.compare.datasets import own_map
+from hazemap.lab.compare.presets import Catalogue
+from hazemap.lab.compare.run_comparison import compared
+from hazemap.machine_code.parallel_map import processors
 from hazemap.studio import comparison_views
 from hazemap.studio.refusals import refused, saying
 from hazemap.studio.request_guard import StewardGuard, form

@@ -6,13 +6,13 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
-from hazemap.compare.comparison_order import ComparisonOrder
-from hazemap.compare.datasets import Datasets
-from hazemap.compare.map_scores import MEASURES, MetricLabel
-from hazemap.compare.presets import Catalogue
-from hazemap.compare.results import ResultMean, Results
-from hazemap.compare.run_comparison import RESULTS
 from hazemap.errors import FileError, InputError
+from hazemap.lab.compare.comparison_order import ComparisonOrder
+from hazemap.lab.compare.datasets import Datasets
+from hazemap.lab.compare.map_scores import MEASURES, MetricLabel
+from hazemap.lab.compare.presets import Catalogue
+from hazemap.lab.compare.results import ResultMean, Results
+from hazemap.lab.compare.run_comparison import RESULTS
 from hazemap.studio.command_text import SameAs, line
 from hazemap.studio.refusals import refused
 from hazemap.studio.root_folder import RootFolder
@@ -30,7 +30,7 @@ OWN_ENDINGS: Final = (".npy", ".tif", ".tiff", ".csv", ".parquet", ".geojson", "
 
 def known() -> dict[str, Any]:
     """Maps and methods that there are."""
-    from hazemap.compare.compared_methods import METHODS
+    from hazemap.lab.compare.compared_methods import METHODS
 
     maps = [{"name": each.name, "what": each.what} for each in Datasets().known.values() if each.kind == "maps"]
     return {"maps": maps, "methods": [each.name for each in METHODS]}
@@ -81,8 +81,9 @@ def same_as(order: ComparisonOrder, goal: Path) -> SameAs:
             words += [flag, each]
     python = (
         "from dataclasses import replace\nfrom pathlib import Path\n"
-        "from hazemap.compare.comparison_order import ComparisonOrder\nfrom hazemap.compare.presets import Catalogue\n"
-        "from hazemap.compare.run_comparison import compared\n\n"
+        "from hazemap.lab.compare.comparison_order import ComparisonOrder\n"
+        "from hazemap.lab.compare.presets import Catalogue\n"
+        "from hazemap.lab.compare.run_comparison import compared\n\n"
         "if __name__ == '__main__':  # in a file: its processes begin with it\n"
         f"    order = ComparisonOrder({order.comparison!r}, {order.maps!r}, {order.methods!r}, (), {order.epsilons!r}, "
         f"{order.repetitions})\n    known = Catalogue()\n    maps = replace(known.datasets, own=order.own)\n"

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from hazemap.aggregator.leader_driver import check_endpoint
 from hazemap.codec import Limits, parsed
-from hazemap.device.http_client import checked
-from hazemap.device.printable_text import one_line
 from hazemap.errors import BudgetError, CodecError, FileError, HazemapError, InputError
-from hazemap.service.access_tokens import known_token
-from hazemap.service.operator_line import Operator, operator
+from hazemap.federated.aggregator.leader_driver import check_endpoint
+from hazemap.federated.device.http_client import checked
+from hazemap.federated.device.printable_text import one_line
+from hazemap.federated.service.access_tokens import known_token
+from hazemap.federated.service.operator_line import Operator, operator
 
 ANSWER: Final = Limits(length=16 << 20, items=1 << 20, work=0, depth=12, things=1 << 16, lists=1 << 16)
 """Of the longest answer in JSON."""

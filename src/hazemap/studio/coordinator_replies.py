@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from hazemap.codec import loads
 from hazemap.errors import CodecError, InputError
-from hazemap.noisy_queries import Answer
-from hazemap.recipes.recipe import Recipe
-from hazemap.server.study_spec import recipe_from
+from hazemap.federated.recipes.recipe import Recipe
+from hazemap.federated.server.study_spec import recipe_from
+from hazemap.federated.study.study import tabled
+from hazemap.federated.study.study_budget import StudyBudget
+from hazemap.queries.noisy_queries import Answer
 from hazemap.studio.coordinator_access import StrangeAnswer
 from hazemap.studio.server_answers import fields, items, maybe, name, text, turnout, whole
-from hazemap.study.study import tabled
-from hazemap.study.study_budget import StudyBudget
 
 _EXACT = re.compile(r"[0-9]{1,60}(/[0-9]{1,60})?")
 SHOWN: Final = 200

@@ -11,14 +11,14 @@ from typing import Any, Final, TypeVar
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from hazemap.atomic_write import whole
 from hazemap.codec import dumps
 from hazemap.errors import InputError
 from hazemap.execution.output_lock import only_writer
+from hazemap.federated.server.study_spec import NAME
+from hazemap.federated.service.operator_line import MOST
+from hazemap.federated.service.route_guard import Row
+from hazemap.files.atomic_write import whole
 from hazemap.releases import open_release
-from hazemap.server.study_spec import NAME
-from hazemap.service.operator_line import MOST
-from hazemap.service.route_guard import Row
 from hazemap.studio import server_answers
 from hazemap.studio.aggregator_health import aggregators
 from hazemap.studio.campaign_form import ordered, review

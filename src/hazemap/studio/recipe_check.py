@@ -4,17 +4,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from hazemap.device.recipe_check import check_recipe
-from hazemap.device.recipe_words import check_lines, explanation
 from hazemap.errors import FileError, InputError
-from hazemap.recipes.policy_file import read_policy
-from hazemap.recipes.recipe import Recipe
-from hazemap.recipes.recipe_file import recipe_from_json, recipe_from_toml
-from hazemap.recipes.recipe_price import RecipePrice
+from hazemap.federated.device.recipe_check import check_recipe
+from hazemap.federated.device.recipe_words import check_lines, explanation
+from hazemap.federated.recipes.policy_file import read_policy
+from hazemap.federated.recipes.recipe import Recipe
+from hazemap.federated.recipes.recipe_file import recipe_from_json, recipe_from_toml
+from hazemap.federated.recipes.recipe_price import RecipePrice
+from hazemap.federated.study.study import check_columns
 from hazemap.studio.command_text import SameAs, line
 from hazemap.studio.refusals import refused
 from hazemap.studio.root_folder import RootFolder
-from hazemap.study.study import check_columns
 
 ENDINGS: Final = (".toml", ".json")
 LONGEST: Final = 60_000
@@ -91,8 +91,9 @@ def _same(root: RootFolder, where: str, policy: str | None) -> SameAs:
     rest = [] if policy is None else ["--policy", str(root.path / policy)]
     command = f"{line(['recipe', 'check', where, *rest])}\n{line(['device', 'explain', where, *rest])}"
     python = (
-        "from pathlib import Path\nfrom hazemap.device.recipe_explanation import explained\n"
-        "from hazemap.recipes.recipe_file import read_recipe\nfrom hazemap.recipes.recipe_price import RecipePrice\n\n"
+        "from pathlib import Path\nfrom hazemap.federated.device.recipe_explanation import explained\n"
+        "from hazemap.federated.recipes.recipe_file import read_recipe\n"
+        "from hazemap.federated.recipes.recipe_price import RecipePrice\n\n"
         f"recipe = read_recipe(Path({where!r}))\nprint(RecipePrice.of(recipe))\n"
         "print(*explained(recipe, None), sep='\\n')"
     )

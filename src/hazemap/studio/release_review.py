@@ -12,12 +12,12 @@ from typing import Any
 
 from hazemap.errors import CapExceeded, InputError
 from hazemap.execution.output_lock import free_place
+from hazemap.federated.service.access_tokens import fresh, same
 from hazemap.privacy.budget import Budget, PrivacyAmount, PureDP
 from hazemap.privacy.ledger import Ledger, data_set_name
 from hazemap.privacy.ledger_facts import balance_facts
 from hazemap.privacy.ledger_records import LedgerBalance
 from hazemap.privacy.privacy_unit import FULL
-from hazemap.service.access_tokens import fresh, same
 from hazemap.specs.parsing import warning_about
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.statistics_spec import StatisticsSpec

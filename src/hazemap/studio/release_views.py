@@ -10,12 +10,12 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from hazemap.errors import InputError
+from hazemap.federated.study.study_answers import StudyAnswers
 from hazemap.privacy.estimand import Estimand
 from hazemap.releases import MarkedTimedRelease, Release, Statistics, TimedRelease, open_release
 from hazemap.releases.estimates import PeopleOutside
 from hazemap.releases.page.map_payload import interval
 from hazemap.studio.refusals import refused
-from hazemap.study.study_answers import StudyAnswers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -18,8 +18,8 @@ from starlette.responses import JSONResponse, Response
 
 from hazemap.codec import Limits, parsed
 from hazemap.errors import CodecError, ConversationError, HazemapError
-from hazemap.service.http_limits import HttpLimits
-from hazemap.service.route_guard import (
+from hazemap.federated.service.http_limits import HttpLimits
+from hazemap.federated.service.route_guard import (
     Application,
     Codes,
     Endpoint,
@@ -118,7 +118,7 @@ class Origins:
         >>> sorted(Origins.of("127.0.0.1", 8475, False).hosts)
         ['127.0.0.1:8475', '[::1]:8475', 'localhost:8475']
         """
-        from hazemap.service.served_address import loopback
+        from hazemap.federated.service.served_address import loopback
 
         own = (host, "127.0.0.1", "localhost", "::1") if loopback(host) else (host,)
         every = [f"[{name}]" if ":" in name else name.lower() for name in (*own, *names)]

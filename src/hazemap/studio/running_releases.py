@@ -15,7 +15,7 @@ from typing import Any
 
 from hazemap.errors import HazemapError, InputError, Stopped, warnings_told
 from hazemap.execution.run import Progress
-from hazemap.service.access_tokens import fresh
+from hazemap.federated.service.access_tokens import fresh
 from hazemap.studio.refusals import refused, saying, told_of
 
 KEPT = 200

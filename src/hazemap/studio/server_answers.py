@@ -8,8 +8,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
-from hazemap.device.printable_text import one_line
-from hazemap.server.study_spec import NAME
+from hazemap.federated.device.printable_text import one_line
+from hazemap.federated.server.study_spec import NAME
 from hazemap.studio.coordinator_access import StrangeAnswer
 
 T = TypeVar("T")

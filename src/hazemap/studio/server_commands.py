@@ -19,7 +19,7 @@ class ServerCommands:
     hazemap campaign watch commuters --server http://127.0.0.1:8470 --token-file /c/operator.token
     >>> print(commands.campaign("stop", "commuters").python)
     from pathlib import Path
-    from hazemap.service.operator_line import operator
+    from hazemap.federated.service.operator_line import operator
     <BLANKLINE>
     with operator('http://127.0.0.1:8470', Path('/c/operator.token')) as server:
         server.post('/v1/campaigns/commuters/stop')
@@ -54,7 +54,7 @@ class ServerCommands:
         return self.same(
             words,
             "server.post('/v1/campaigns', dumps(campaign).encode())",
-            "from hazemap.codec import dumps\nfrom hazemap.server.campaign_order import CampaignOrder\n",
+            "from hazemap.codec import dumps\nfrom hazemap.federated.server.campaign_order import CampaignOrder\n",
             f"order = CampaignOrder({own})\ncampaign = order.campaign(order.map_of({dict(map_)!r}))\n",
         )
 
@@ -70,7 +70,7 @@ class ServerCommands:
         return self.same(
             ["study", "begin", str(order["name"]), *_words(rest)],
             f"server.post('/v1/studies', dumps(StudyOrder({own}).study()).encode())",
-            "from hazemap.codec import dumps\nfrom hazemap.server.study_order import StudyOrder\n",
+            "from hazemap.codec import dumps\nfrom hazemap.federated.server.study_order import StudyOrder\n",
         )
 
     def ask(self, name: str, file: str) -> SameAs:
@@ -88,9 +88,9 @@ class ServerCommands:
         return self._of_study(["study", "release", name, "-o", file], name, f"study.release().save({file!r})")
 
     def _of_study(self, words: Sequence[str], name: str, python: str, more: str = "") -> SameAs:
-        imports = "from hazemap.study.http_study import HttpStudy\n"
+        imports = "from hazemap.federated.study.http_study import HttpStudy\n"
         if more:
-            imports = "from hazemap.recipes.recipe_file import read_recipe\n" + imports
+            imports = "from hazemap.federated.recipes.recipe_file import read_recipe\n" + imports
         return self.same(words, f"study = HttpStudy(server.http, {name!r})\n{python}", imports)
 
     def same(self, words: Sequence[str], python: str, imports: str = "", before: str = "") -> SameAs:
@@ -102,7 +102,8 @@ class ServerCommands:
             reached += ["--trust-certificate", str(access.certificate)]
             given.append(f"Path({str(access.certificate)!r})")
         script = (
-            f"from pathlib import Path\n{imports}from hazemap.service.operator_line import operator\n\n{before}"
+            f"from pathlib import Path\n{imports}"
+            f"from hazemap.federated.service.operator_line import operator\n\n{before}"
             f"with operator({', '.join(given)}) as server:\n"
         )
         return SameAs(line([*words, *reached]), script + "\n".join(f"    {each}" for each in python.splitlines()))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from hazemap.service.access_tokens import fresh, kept, same
+from hazemap.federated.service.access_tokens import fresh, kept, same
 
 T = TypeVar("T")
 

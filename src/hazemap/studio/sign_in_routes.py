@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 
 from hazemap import __version__
 from hazemap.errors import InputError
-from hazemap.service.route_guard import Row
+from hazemap.federated.service.route_guard import Row
 from hazemap.studio.refusals import refused
 from hazemap.studio.request_guard import FRAMED, NotSignedIn, StewardGuard, form
 from hazemap.studio.sessions import LASTS

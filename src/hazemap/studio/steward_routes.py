@@ -14,10 +14,10 @@ from hazemap import publish
 from hazemap.errors import InputError
 from hazemap.execution import crash_recovery
 from hazemap.execution.run import Progress
+from hazemap.federated.service.route_guard import Row
 from hazemap.privacy.privacy_unit import FULL
 from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.releases import Release, Statistics
-from hazemap.service.route_guard import Row
 from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.specs.table_spec import DIALECT
 from hazemap.studio import release_views

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from hazemap.errors import FileError, InputError
+from hazemap.federated.service.access_tokens import kept, known_token, named, token_file
 from hazemap.privacy.ledger import Ledger
-from hazemap.service.access_tokens import kept, known_token, named, token_file
 from hazemap.sources.postgresql import is_url
 from hazemap.studio.coordinator_access import CoordinatorAccess
 from hazemap.studio.root_folder import RootFolder

@@ -17,8 +17,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from hazemap.errors import InputError
-from hazemap.service.route_guard import Application
-from hazemap.service.served_address import ServedAddress, loopback
+from hazemap.federated.service.route_guard import Application
+from hazemap.federated.service.served_address import ServedAddress, loopback
 from hazemap.studio.analyst_routes import AnalystRoutes
 from hazemap.studio.app_files import INDEX, AppFile, app_files
 from hazemap.studio.comparison_routes import ComparisonRoutes

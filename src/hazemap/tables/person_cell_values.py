@@ -7,9 +7,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Bools, Ints
 from hazemap.cells import NOWHERE, Columns, Tree
 from hazemap.errors import TableError
+from hazemap.machine_code.arrays import Bools, Ints
 from hazemap.tables.contribution_bounding import Bounding
 from hazemap.tables.keyed_hash import KeyWords, SamplingKey, numbers, seeds
 from hazemap.tables.sampled_places import UNIT, CountingPairs, PublicLocations, SampledPlaces, sampled_places

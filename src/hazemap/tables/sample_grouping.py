@@ -12,10 +12,10 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from hazemap.arrays import Ints
 from hazemap.errors import InputError
 from hazemap.field_types import EqualByFields, own_array
-from hazemap.jit import once_compiled
+from hazemap.machine_code.arrays import Ints
+from hazemap.machine_code.jit import once_compiled
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Bools, Ints
 from hazemap.errors import InputError
 from hazemap.field_types import EqualByFields, check_fields, own_array
+from hazemap.machine_code.arrays import Bools, Ints
 from hazemap.tables.sample_grouping import Arrays, BestFit, SampleCounts
 from hazemap.values.cell_slot_counters import CellTimeSlots
 from hazemap.values.value_encoding import STEPS

@@ -7,9 +7,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Ints
 from hazemap.cells import NOWHERE, Cells, Redrawn, Tree
-from hazemap.jit import once_compiled
+from hazemap.machine_code.arrays import Ints
+from hazemap.machine_code.jit import once_compiled
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.rectangle_tree import PixelTree, Rectangles

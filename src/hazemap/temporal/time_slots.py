@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats, Ints
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
+from hazemap.machine_code.arrays import Floats, Ints
 
 DAY, HOUR = 86400, 3600
 MOST_SLOTS = 1 << 16

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.jit import compiled
+from hazemap.machine_code.jit import compiled
 from hazemap.temporal.time_format import FIRST, LAST, UNITS, TimeFormat
 
 _MICRO, _EXACT = 10**6, 2**53

@@ -11,13 +11,13 @@ from hazemap.cells import Cells, Leaves
 from hazemap.encoders import Encoder, EvenSplitScores, MedianSplitScores
 from hazemap.encoders.place_statistics import PlaceChoices
 from hazemap.errors import Unanswerable
-from hazemap.noisy_queries import Answer, Choice, Growth, Measure, Query, Question
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.mechanisms import noise_for, share_for
 from hazemap.privacy.private_splitting import SplittingNoise
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.samplers import discrete_laplace, permute_and_flip, permute_and_flip_each
 from hazemap.privacy.samplers.laplace import LARGEST_SCALE
+from hazemap.queries.noisy_queries import Answer, Choice, Growth, Measure, Query, Question
 from hazemap.tables.votes import VotesTable
 
 

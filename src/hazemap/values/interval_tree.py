@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import consecutive
 from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.errors import InputError
+from hazemap.machine_code.arrays import consecutive
 
 _LEVEL = np.uint64(48)  # cells are numbered by level, then from the lowest interval on, from 1
 _INDEX = np.uint64((1 << 48) - 1)

@@ -6,8 +6,8 @@ from math import prod
 
 import numpy as np
 
-from hazemap.arrays import Bools
 from hazemap.errors import InputError
+from hazemap.machine_code.arrays import Bools
 
 MOST_SIDES = 8
 """Counts of a cell: three columns of yes or no, or seven values of one column."""

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats, Ints
 from hazemap.cells import NOWHERE, Cells, Columns, Tree
 from hazemap.errors import InputError, TableError
 from hazemap.field_types import check_fields
+from hazemap.machine_code.arrays import Floats, Ints
 from hazemap.spatial.districts import PATH_BITS, Districts
 from hazemap.spatial.h3_hexagons import FINEST, Hexagons
 from hazemap.spatial.quadtree import Quadtree

@@ -12,9 +12,9 @@ from operator import mul
 
 import numpy as np
 
-from hazemap.arrays import Floats, Ints
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
+from hazemap.machine_code.arrays import Floats, Ints
 from hazemap.values.quantizer import Quantizer
 
 STEPS = 1 << 10

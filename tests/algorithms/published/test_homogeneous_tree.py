@@ -12,8 +12,8 @@ from hazemap.cellmap import Reading
 from hazemap.cells import Leaves
 from hazemap.errors import InputError
 from hazemap.estimate import read
-from hazemap.noisy_queries import Answer, Measure, Query
 from hazemap.privacy.parallel_composition import ParallelComposition
+from hazemap.queries.noisy_queries import Answer, Measure, Query
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote

@@ -10,17 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.algorithms.conftest import BOX, PEOPLE, TREE, people
 
-from hazemap.algorithm_disclosure import Learned
-from hazemap.algorithm_session import Unrecorded, replay, run
 from hazemap.algorithms import HTF, PrivateBoundingBox
 from hazemap.algorithms.published.htf import thresholds
 from hazemap.cellmap import Reading
 from hazemap.cells import NOWHERE, Redrawn
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, Unanswerable
-from hazemap.noisy_queries import Choice, Measure, Query
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_disclosure import Learned
+from hazemap.queries.algorithm_session import Unrecorded, replay, run
+from hazemap.queries.noisy_queries import Choice, Measure, Query
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons

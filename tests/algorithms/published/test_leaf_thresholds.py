@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import HTF
 from hazemap.algorithms.published.leaf_thresholds import budgets, sure_thresholds, thresholds
-from hazemap.compare.ground_truth_maps import GroundTruthMap
 from hazemap.errors import InputError
+from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.tables.contribution_bounding import RowIsPerson
 from hazemap.trust.curator import Curator
 

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from tests.algorithms.conftest import BOX, PEOPLE, TREE, people
 
-from hazemap.algorithm_session import Session, Unrecorded, replay, run
 from hazemap.algorithms import PrivateBoundingBox, PrivTree
 from hazemap.cellmap import Reading
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, TranscriptMismatch, Unanswerable
-from hazemap.noisy_queries import Answer, Growth, Query
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Session, Unrecorded, replay, run
+from hazemap.queries.noisy_queries import Answer, Growth, Query
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms.published.user_level_means import (
     ArrayAveraging,
     BalancedMean,
@@ -23,6 +22,7 @@ from hazemap.engines.memory import SingleCellSamples
 from hazemap.errors import InputError
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.tables.sample_grouping import BestFit, Filling, SampleCounts, WrapAround
 from hazemap.trust.curator import Curator
 from hazemap.values.quantizer import Quantizer

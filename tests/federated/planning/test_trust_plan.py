@@ -4,22 +4,22 @@ from fractions import Fraction
 
 import pytest
 
-from hazemap.algorithm_session import Exchange
 from hazemap.cells import Leaves
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.federated.planning.trust_plan import MOST_PEOPLE, TRUSTS, named_trusts, planned_trusts
-from hazemap.noisy_queries import Query
+from hazemap.federated.server.campaign_spec import Campaign
+from hazemap.federated.server.networked_two_servers import check_first_round
+from hazemap.federated.trust.cohort_assumptions import Cohort
+from hazemap.federated.trust.report_batch import ReportBatch
+from hazemap.federated.trust.report_bytes import of_randomised, of_weighed_bits
+from hazemap.federated.trust.report_carriers import ByTwoServers
+from hazemap.federated.trust.two_servers import TwoServers
 from hazemap.privacy.budget import ApproxDP, PureDP
-from hazemap.server.campaign_spec import Campaign
-from hazemap.server.networked_two_servers import check_first_round
+from hazemap.queries.algorithm_session import Exchange
+from hazemap.queries.noisy_queries import Query
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.specs.release_spec import ReleaseSpec
-from hazemap.trust.cohort_assumptions import Cohort
-from hazemap.trust.report_batch import ReportBatch
-from hazemap.trust.report_bytes import of_randomised, of_weighed_bits
-from hazemap.trust.report_carriers import ByTwoServers
-from hazemap.trust.two_servers import TwoServers
 
 BOX = "13.2,52.4,13.6,52.6"
 SPEC = ReleaseSpec.of(box=BOX, epsilon=1)

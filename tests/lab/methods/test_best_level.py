@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from tests.algorithms.conftest import PEOPLE, TREE, people
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.estimate import Measurement
 from hazemap.lab.methods import BestLevel, Hierarchical
 from hazemap.lab.methods.one_level_baselines import evidence
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.tables.contribution_bounding import AtMostRows, Outside
 from hazemap.trust.curator import Curator
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from tests.algorithms.conftest import BOX, PEOPLE, TREE
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.cells import NOWHERE
 from hazemap.encoders import CountMinSketch, Counts
 from hazemap.errors import InputError
 from hazemap.lab.methods import CountMin
 from hazemap.privacy.budget import PureDP
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from tests.algorithms.conftest import PEOPLE, TREE
 
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Flat
 from hazemap.cellmap import Reading
 from hazemap.cells import NOWHERE, Leaves
@@ -18,6 +17,7 @@ from hazemap.estimate import Measurement, consistent
 from hazemap.lab.methods import HB, Geometric, Hierarchical
 from hazemap.lab.methods.hierarchical_histogram import rectangle_variance
 from hazemap.privacy.budget import PureDP
+from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

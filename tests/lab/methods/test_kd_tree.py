@@ -9,15 +9,15 @@ import pyarrow as pa
 import pytest
 from tests.algorithms.conftest import BOX, PEOPLE, TREE, people
 
-from hazemap.algorithm_session import Session, Unrecorded, run
 from hazemap.algorithms import PrivateBoundingBox
 from hazemap.cellmap import Reading
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.errors import InputError, Unanswerable
 from hazemap.lab.methods import KDTree
-from hazemap.noisy_queries import Choice, Query
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.queries.algorithm_session import Session, Unrecorded, run
+from hazemap.queries.noisy_queries import Choice, Query
 from hazemap.readers.open_table import open_table
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.bounding_box import Box

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from tests.algorithms.conftest import TREE
 
-from hazemap.algorithm_session import Unrecorded, replay, run
 from hazemap.algorithms import Flat
 from hazemap.cellmap import Reading
 from hazemap.errors import InputError
 from hazemap.lab.methods import Privlet
 from hazemap.privacy.budget import PureDP
+from hazemap.queries.algorithm_session import Unrecorded, replay, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.tables.contribution_bounding import AtMostRows, Outside

@@ -17,11 +17,11 @@ from tests.releases.test_marked_release import rows as marked_rows
 from tests.releases.test_timed_release import released as released_with_time
 
 import hazemap
-from hazemap.algorithm_session import Unrecorded, run
 from hazemap.cells import Leaves
 from hazemap.errors import InputError
-from hazemap.noisy_queries import Answer
 from hazemap.privacy.budget import PureDP
+from hazemap.queries.algorithm_session import Unrecorded, run
+from hazemap.queries.noisy_queries import Answer
 from hazemap.releases import MarkedRelease, Release
 from hazemap.releases.estimates import Estimate
 from hazemap.releases.marked_release import RegionShares

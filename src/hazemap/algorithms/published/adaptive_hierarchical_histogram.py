@@ -5,14 +5,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from hazemap.algorithm_disclosure import DisclosesPeople
 from hazemap.algorithms.count_queries import number_of_people, with_nowhere
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Leaves, Tree, distinct
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import read
-from hazemap.noisy_queries import Answer, Prices, Query, Rounds
+from hazemap.queries.algorithm_disclosure import DisclosesPeople
+from hazemap.queries.noisy_queries import Answer, Prices, Query, Rounds
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
 

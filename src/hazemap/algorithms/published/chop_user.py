@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Ints
 from hazemap.errors import InputError
+from hazemap.machine_code.arrays import Ints
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from hazemap.arrays import Bools, Ints
-from hazemap.jit import compiled
+from hazemap.machine_code.arrays import Bools, Ints
+from hazemap.machine_code.jit import compiled
 
 
 @compiled

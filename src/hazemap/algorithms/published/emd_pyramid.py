@@ -7,7 +7,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.algorithms.count_queries import positions, with_nowhere
 from hazemap.algorithms.sparse_emd_pyramid import check_gamma, decayed, first_level, fullest, sides
 from hazemap.cellmap import CellMap, Reading
@@ -16,7 +15,8 @@ from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import read
 from hazemap.estimate.tree_emd_projection import nearest
-from hazemap.noisy_queries import Answer, Prices, Query, Question, Rounds
+from hazemap.queries.algorithm_disclosure import Disclosure, Learned, counted
+from hazemap.queries.noisy_queries import Answer, Prices, Query, Question, Rounds
 from hazemap.tables.contribution_bounding import Bounding, OneVote
 
 

@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.algorithm_disclosure import Learned
-from hazemap.arrays import Ints
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Cells, Leaves
 from hazemap.encoders import Counts, EvenSplitScores, SplitCosts
 from hazemap.errors import InputError
 from hazemap.estimate import read
-from hazemap.noisy_queries import Answer, Choice, Measure, Query, Question, Rounds
+from hazemap.machine_code.arrays import Ints
+from hazemap.queries.algorithm_disclosure import Learned
+from hazemap.queries.noisy_queries import Answer, Choice, Measure, Query, Question, Rounds
 from hazemap.spatial.rectangle_tree import Cuttable, Rectangles
 from hazemap.tables.contribution_bounding import Bounding
 

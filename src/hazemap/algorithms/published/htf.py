@@ -5,15 +5,15 @@ from fractions import Fraction
 from itertools import accumulate
 from math import floor, log2
 
-from hazemap.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.algorithms.count_queries import laplace_epsilon, number_of_people, square_of
 from hazemap.algorithms.published.homogeneous_tree import BudgetAllotment, TreeGrower, learned_of_lines, rounded_share
 from hazemap.algorithms.published.leaf_thresholds import sure_thresholds, thresholds
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import MOST_CELLS, Tree
 from hazemap.errors import InputError
-from hazemap.noisy_queries import Prices, Rounds
 from hazemap.privacy.budget import Number, exact
+from hazemap.queries.algorithm_disclosure import Disclosure, Learned, counted
+from hazemap.queries.noisy_queries import Prices, Rounds
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 

@@ -11,9 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from hazemap.algorithm_disclosure import Disclosure, Learned
 from hazemap.algorithms.published.place_selection import ARRAYS, BALANCED, ESTIMATORS, GROUPED, LEVY, PLAIN, QUANTILE
-from hazemap.arrays import Ints
 from hazemap.encoders.place_statistics import (
     GRID,
     PlaceArrayMeans,
@@ -26,7 +24,9 @@ from hazemap.encoders.place_statistics import (
 from hazemap.errors import InputError
 from hazemap.estimate.published_values import PublishedValues
 from hazemap.field_types import check_fields
-from hazemap.noisy_queries import Answer, Choice, Measure, Prices, Question, Rounds
+from hazemap.machine_code.arrays import Ints
+from hazemap.queries.algorithm_disclosure import Disclosure, Learned
+from hazemap.queries.noisy_queries import Answer, Choice, Measure, Prices, Question, Rounds
 from hazemap.tables.sampled_places import SampledPlaces
 
 HALF = Fraction(1, 2)

@@ -17,8 +17,8 @@ from hazemap.algorithms.published.user_level_means import (
     most_arrays,
     worst_case_length,
 )
-from hazemap.arrays import Bools, Floats, Ints
 from hazemap.errors import InputError
+from hazemap.machine_code.arrays import Bools, Floats, Ints
 from hazemap.tables.sample_grouping import SampleCounts
 from hazemap.tables.sampled_places import PublicLocations
 from hazemap.values.quantizer import Quantizer

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from hazemap.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.algorithms.count_queries import mapped
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves, Tree
 from hazemap.errors import InputError
-from hazemap.noisy_queries import Growth, Prices, Rounds
+from hazemap.queries.algorithm_disclosure import Disclosure, Learned, counted
+from hazemap.queries.noisy_queries import Growth, Prices, Rounds
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
 

@@ -8,14 +8,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.algorithm_disclosure import DisclosesPeople, Disclosure, Learned, counted
 from hazemap.algorithms.count_queries import laplace_epsilon, mapped, number_of_people, square_of, with_nowhere
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import MOST_CELLS, Leaves, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import consistent, measurements, read
-from hazemap.noisy_queries import Answer, Prices, Query, Question, Rounds
+from hazemap.queries.algorithm_disclosure import DisclosesPeople, Disclosure, Learned, counted
+from hazemap.queries.noisy_queries import Answer, Prices, Query, Question, Rounds
 from hazemap.spatial.two_level_grid import TwoLevelGrid
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, Bounding
 

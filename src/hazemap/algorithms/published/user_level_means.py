@@ -13,11 +13,11 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from hazemap.algorithm_disclosure import Disclosure, Learned
-from hazemap.arrays import Floats, Ints
 from hazemap.encoders.one_cell_statistics import ArrayBins, ArrayMeans, ArrayQuantiles, RobustMeanScores, ValueSums
 from hazemap.errors import InputError
-from hazemap.noisy_queries import Answer, Choice, Measure, Prices, Query, Question, Rounds
+from hazemap.machine_code.arrays import Floats, Ints
+from hazemap.queries.algorithm_disclosure import Disclosure, Learned
+from hazemap.queries.noisy_queries import Answer, Choice, Measure, Prices, Query, Question, Rounds
 from hazemap.tables.sample_grouping import Grouping, SampleCounts
 from hazemap.values.quantizer import Quantizer
 

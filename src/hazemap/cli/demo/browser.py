@@ -58,17 +58,17 @@ def browser(
     Open each link in a browser profile of its own, set both numbers of people to 40, make a walk up, and start. Each
     tab is one person more. The page and the coordinator run on this machine, on two ports: two origins.
     """
-    from hazemap.atomic_write import write_whole
-    from hazemap.cli.campaign import begin
-    from hazemap.cli.campaign_display import watched
     from hazemap.cli.demo.devices import dealt_out
     from hazemap.cli.demo.map import draw, files_in
+    from hazemap.cli.federated.campaign import begin
+    from hazemap.cli.federated.campaign_display import watched
+    from hazemap.federated.server.campaign_spec import Campaign, Deadlines
+    from hazemap.federated.service.operator_line import operator
+    from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
+    from hazemap.files.atomic_write import write_whole
     from hazemap.planning.synthetic_city import BOX, DemoCity
     from hazemap.releases import Release
-    from hazemap.server.campaign_spec import Campaign, Deadlines
-    from hazemap.service.operator_line import operator
     from hazemap.specs.release_spec import ReleaseSpec
-    from hazemap.trust.cohort_assumptions import Cohort, Sampling
 
     if files_in(folder) - {"people.parquet"}:
         raise InputError(f"the folder {folder} has files of an earlier run: remove it, or name another with --folder")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from hazemap.errors import TableError
-from hazemap.recipes.policy import ShippedPolicy
+from hazemap.federated.recipes.policy import ShippedPolicy
 
 STREAM, ANALYSIS, PURPOSE = "chat", "typed_words", "better suggestions for the next word"
 MOST_EVENTS = 200
@@ -45,7 +45,7 @@ THINGS = ("package", "kernel", "file", "network", "screen", "desktop", "system",
 
 def policy(most: str) -> ShippedPolicy:
     """The policy that the demo's devices ship with: two reports of the words that people type."""
-    from hazemap.recipes.policy_document import from_toml
+    from hazemap.federated.recipes.policy_document import from_toml
 
     return from_toml(f"""
 name = "chat_statistics"

@@ -42,16 +42,16 @@ def devices(
     The devices are people of a city that does not exist, so the truth may be shown. Everything that travels does so
     over HTTP, on this machine alone. The demo has a ledger of its own: yours is not touched.
     """
-    from hazemap.atomic_write import write_whole
-    from hazemap.cli.campaign import begin
-    from hazemap.cli.campaign_display import watched
     from hazemap.cli.demo.map import draw, files_in
+    from hazemap.cli.federated.campaign import begin
+    from hazemap.cli.federated.campaign_display import watched
+    from hazemap.federated.server.campaign_spec import Campaign, Deadlines
+    from hazemap.federated.service.operator_line import operator
+    from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
+    from hazemap.files.atomic_write import write_whole
     from hazemap.planning.synthetic_city import BOX, DemoCity
     from hazemap.releases import Release
-    from hazemap.server.campaign_spec import Campaign, Deadlines
-    from hazemap.service.operator_line import operator
     from hazemap.specs.release_spec import ReleaseSpec
-    from hazemap.trust.cohort_assumptions import Cohort, Sampling
 
     if files_in(folder) - {"people.parquet"}:
         raise InputError(f"the folder {folder} has files of an earlier run: remove it, or name another with --folder")
@@ -117,7 +117,7 @@ def dealt_out(city: "DemoCity", folder: Path, processes: int) -> dict[Path, int]
     import numpy as np
     import pyarrow.parquet as pq
 
-    from hazemap.atomic_write import whole
+    from hazemap.files.atomic_write import whole
 
     city.write(folder / "people.parquet")
     table = pq.read_table(folder / "people.parquet")

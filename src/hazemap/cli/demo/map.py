@@ -36,7 +36,7 @@ def city_map(
 
     Nobody in it is real, so the truth may be shown. The demo has a ledger of its own: yours is not touched.
     """
-    from hazemap.atomic_write import write_whole
+    from hazemap.files.atomic_write import write_whole
     from hazemap.planning.synthetic_city import BOX, DemoCity
     from hazemap.privacy.ledger import Ledger
     from hazemap.publish import release

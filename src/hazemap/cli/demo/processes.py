@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hazemap.errors import HazemapError
 
 if TYPE_CHECKING:
-    from hazemap.service.operator_line import Operator
+    from hazemap.federated.service.operator_line import Operator
 
 PATIENCE = 60.0
 """Seconds for a server to answer, and for all devices to enrol."""

@@ -14,9 +14,9 @@ from hazemap.cli.shared_options import AsJson
 from hazemap.errors import InputError
 
 if TYPE_CHECKING:
-    from hazemap.recipes.recipe import Recipe
-    from hazemap.recipes.signed_policy import SignedPolicy
-    from hazemap.server.study_spec import StudySpec
+    from hazemap.federated.recipes.recipe import Recipe
+    from hazemap.federated.recipes.signed_policy import SignedPolicy
+    from hazemap.federated.server.study_spec import StudySpec
 
 CHAT = Path("../shared/data/irc_ubuntu_text_to_2013.parquet")
 NAME = "demo"
@@ -50,11 +50,11 @@ def recipes(
     """
     from hazemap.cli.demo.map import files_in
     from hazemap.codec import dumps
+    from hazemap.federated.recipes.signed_policy import SignedPolicy
+    from hazemap.federated.service.operator_line import operator
+    from hazemap.federated.study.searches import FrequentSequences
+    from hazemap.federated.study.study import Study
     from hazemap.privacy.signing_identities import Identity
-    from hazemap.recipes.signed_policy import SignedPolicy
-    from hazemap.service.operator_line import operator
-    from hazemap.study.searches import FrequentSequences
-    from hazemap.study.study import Study
 
     if files_in(folder):
         raise InputError(f"the folder {folder} has files of an earlier run: remove it, or name another with --folder")
@@ -127,14 +127,14 @@ def recipes(
 
 def _order(people: int) -> "tuple[StudySpec, Recipe]":
     """The study, and the recipe of its first round, at the price of the sum that can be opened, rounded up."""
+    from hazemap.federated.recipes.features import Feature, PrefixTree
+    from hazemap.federated.recipes.recipe import Recipe
+    from hazemap.federated.recipes.sql_query import SqlQuery
+    from hazemap.federated.server.campaign_spec import Deadlines
+    from hazemap.federated.server.study_spec import StudySpec
+    from hazemap.federated.trust.cohort_assumptions import Cohort
+    from hazemap.federated.trust.recipe_terms import price_of_sum
     from hazemap.privacy.local_randomisers import Asymmetric
-    from hazemap.recipes.features import Feature, PrefixTree
-    from hazemap.recipes.recipe import Recipe
-    from hazemap.recipes.sql_query import SqlQuery
-    from hazemap.server.campaign_spec import Deadlines
-    from hazemap.server.study_spec import StudySpec
-    from hazemap.trust.cohort_assumptions import Cohort
-    from hazemap.trust.recipe_terms import price_of_sum
 
     cohort = Cohort(people, people, Fraction(1, 20), Fraction(1, 20))
     honest = cohort.honest(people)
@@ -163,10 +163,10 @@ def _stores(folder: Path, events: list[list[str]], signed: "SignedPolicy", proce
     """The devices dealt out to the processes, with the policy that they ship with and their people's events."""
     from datetime import UTC, datetime
 
-    from hazemap.cli.device_options import opened
-    from hazemap.device import enrolment
-    from hazemap.device.event_store import Event, donated
-    from hazemap.device.shipped_policies import ShippedPolicies
+    from hazemap.cli.federated.device_options import opened
+    from hazemap.federated.device import enrolment
+    from hazemap.federated.device.event_store import Event, donated
+    from hazemap.federated.device.shipped_policies import ShippedPolicies
 
     stores: dict[Path, int] = {}
     for number in range(processes):
@@ -189,12 +189,12 @@ def _device(store: Path, rules: Path) -> tuple[Any, list[str], list[dict[str, An
     """The budgets and the log of the first device of a store: for people, and the budgets for machines."""
     from datetime import UTC, datetime
 
-    from hazemap.cli.device import budget_table
-    from hazemap.cli.device_options import allowed_at, opened
-    from hazemap.device import enrolment
-    from hazemap.device.account_clock import AccountClock
-    from hazemap.device.activity_log import ActivityLog
-    from hazemap.device.budget_tables import budget_lines
+    from hazemap.cli.federated.device import budget_table
+    from hazemap.cli.federated.device_options import allowed_at, opened
+    from hazemap.federated.device import enrolment
+    from hazemap.federated.device.account_clock import AccountClock
+    from hazemap.federated.device.activity_log import ActivityLog
+    from hazemap.federated.device.budget_tables import budget_lines
 
     with opened(store, False) as file:
         device = enrolment.devices(file)[0]

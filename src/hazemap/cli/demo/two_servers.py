@@ -50,18 +50,18 @@ def two_servers(
     opens noisy sums of 70 % of the people or more, round after round. The devices are people of a city that does not
     exist, so the truth may be shown. The demo has a ledger of its own: yours is not touched.
     """
-    from hazemap.atomic_write import write_whole
-    from hazemap.cli.campaign import begin
-    from hazemap.cli.campaign_display import watched
     from hazemap.cli.demo.devices import dealt_out
     from hazemap.cli.demo.map import draw, files_in
+    from hazemap.cli.federated.campaign import begin
+    from hazemap.cli.federated.campaign_display import watched
+    from hazemap.federated.server.campaign_spec import Campaign, Deadlines
+    from hazemap.federated.server.trust_options import TrustOptions
+    from hazemap.federated.service.operator_line import operator
+    from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
+    from hazemap.files.atomic_write import write_whole
     from hazemap.planning.synthetic_city import BOX, DemoCity
     from hazemap.releases import Release
-    from hazemap.server.campaign_spec import Campaign, Deadlines
-    from hazemap.server.trust_options import TrustOptions
-    from hazemap.service.operator_line import operator
     from hazemap.specs.release_spec import ReleaseSpec
-    from hazemap.trust.cohort_assumptions import Cohort, Sampling
 
     if files_in(folder) - {"people.parquet"}:
         raise InputError(f"the folder {folder} has files of an earlier run: remove it, or name another with --folder")
@@ -142,9 +142,9 @@ def _agreed(folder: Path, urls: dict[str, str]) -> tuple[Path, Path]:
     """Write what the parties agree on beforehand: the coordinator's tokens, and the devices' policy."""
     from dataclasses import replace
 
-    from hazemap.aggregator.task_shelf import TOKEN_FILE
-    from hazemap.device.consent_policy import Policy
-    from hazemap.service.access_tokens import token_file
+    from hazemap.federated.aggregator.task_shelf import TOKEN_FILE
+    from hazemap.federated.device.consent_policy import Policy
+    from hazemap.federated.service.access_tokens import token_file
 
     lines = []
     for party, url in urls.items():

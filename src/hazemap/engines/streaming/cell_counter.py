@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cells import NOWHERE, Cells, Tree
-from hazemap.jit import compiled
+from hazemap.machine_code.jit import compiled
 from hazemap.tables.votes import Votes
 from hazemap.values.boolean_attribute import BinaryAttribute
 from hazemap.values.histogram_bins import OneLevelTree

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.jit import compiled
+from hazemap.machine_code.jit import compiled
 from hazemap.tables import keyed_hash as draws
 
 mix: Any = compiled(draws.mix)  # the same lines, for one word instead of many

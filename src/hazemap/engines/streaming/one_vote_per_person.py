@@ -3,14 +3,14 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Ints
 from hazemap.cells import Cells, Tree
 from hazemap.engines.streaming.cell_counter import CellCounter
 from hazemap.engines.streaming.keyed_hash import high_product, number
 from hazemap.engines.streaming.packed_row_buffer import PackedRowBuffer
 from hazemap.engines.streaming.person_index import RowBatch
 from hazemap.engines.streaming.row_buffer import Entries, RowBuffer
-from hazemap.jit import compiled
+from hazemap.machine_code.arrays import Ints
+from hazemap.machine_code.jit import compiled
 from hazemap.tables import contribution_bounding as bounding
 
 LARGEST_TOTAL = np.uint64(bounding.LARGEST_TOTAL)

@@ -9,11 +9,11 @@ of a person in one cell than fit are two entries. This module imports numba.
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Ints, Words
 from hazemap.cells import NOWHERE, Cells, Tree
 from hazemap.engines.streaming.cell_counter import base_cells
 from hazemap.engines.streaming.row_buffer import PIECE, RUN, SMALLEST, enlarged
-from hazemap.jit import compiled
+from hazemap.machine_code.arrays import Ints, Words
+from hazemap.machine_code.jit import compiled
 
 PLACE = 32
 """Bits of a place, as in every row buffer."""

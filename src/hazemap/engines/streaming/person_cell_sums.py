@@ -3,13 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Ints
 from hazemap.engines.streaming.keyed_hash import mix, number
 from hazemap.engines.streaming.person_index import NumberedPeople, RowBatch
 from hazemap.engines.streaming.person_index import PersonIndex as Ids
 from hazemap.engines.streaming.row_buffer import Entries, RowBuffer, enlarged, grown
 from hazemap.errors import TableError
-from hazemap.jit import compiled
+from hazemap.machine_code.arrays import Ints
+from hazemap.machine_code.jit import compiled
 from hazemap.tables import keyed_hash as draws
 from hazemap.tables.person_cell_values import PersonCellValues
 from hazemap.tables.sampled_places import PublicLocations

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Ints, Words
 from hazemap.cells import Cells
 from hazemap.engines.streaming.row_buffer import grown
-from hazemap.jit import compiled
+from hazemap.machine_code.arrays import Ints, Words
+from hazemap.machine_code.jit import compiled
 
 BYTES_EACH = 70
 """Memory for one person at most, with room to grow: seed 12, table 4 × 8, what a rule remembers 20, rows outside 6."""

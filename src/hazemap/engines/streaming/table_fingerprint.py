@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.engines.streaming.keyed_hash import mix
-from hazemap.jit import compiled
+from hazemap.machine_code.jit import compiled
 from hazemap.tables.keyed_hash import KeyWords
 from hazemap.tables.table_fingerprint import MOST, Fingerprint
 

@@ -9,31 +9,31 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from hazemap.algorithm_session import Transcript, Unrecorded, run
 from hazemap.algorithms import Adaptive
 from hazemap.errors import HazemapError, InputError
-from hazemap.noisy_queries import Trust
+from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
+from hazemap.federated.trust import report_bytes
+from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
+from hazemap.federated.trust.local import LocalReports
+from hazemap.federated.trust.one_report import OneReport
+from hazemap.federated.trust.report_batch import ReportBatch
+from hazemap.federated.trust.report_carriers import USUAL_LEVELS
+from hazemap.federated.trust.shuffled import Shuffled, ShuffledReports
+from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
+from hazemap.federated.trust.two_servers import TwoServers
 from hazemap.planning.city_in_slots import CityInSlots
 from hazemap.planning.release_plan import FEWEST, refuse_shares_in_slots
 from hazemap.planning.synthetic_city import SyntheticTable
 from hazemap.privacy.budget import ApproxDP, Budget, PureDP
 from hazemap.privacy.random_stream import Stream
-from hazemap.protocols.secure_aggregation.session_parameters import Mode
+from hazemap.queries.algorithm_session import Transcript, Unrecorded, run
+from hazemap.queries.noisy_queries import Trust
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.specs.method_from_name import domain, in_slots, method_from_name, method_options, sums_only
 from hazemap.specs.parsing import DistrictFiles, HexagonCells, QuadtreeCells
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.tables.contribution_bounding import Outside
-from hazemap.trust import report_bytes
-from hazemap.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.trust.curator import Curator
-from hazemap.trust.local import LocalReports
-from hazemap.trust.one_report import OneReport
-from hazemap.trust.report_batch import ReportBatch
-from hazemap.trust.report_carriers import USUAL_LEVELS
-from hazemap.trust.shuffled import Shuffled, ShuffledReports
-from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
-from hazemap.trust.two_servers import TwoServers
 
 MOST_PEOPLE = 10**7
 """People that are drawn one by one in a plan of trust models."""

@@ -8,17 +8,17 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.algorithms.built_in_methods import BAGDASARYAN, SMALL
 from hazemap.algorithms.count_queries import LEAST_NOISE, mapped, positions
 from hazemap.algorithms.method_settings import Setting
 from hazemap.algorithms.named_methods import NamedMethod
-from hazemap.arrays import Floats
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import Concatenation, CountMinSketch, Counts, Encoder
 from hazemap.errors import InputError
-from hazemap.noisy_queries import Answer, Prices, Query, Rounds
+from hazemap.machine_code.arrays import Floats
+from hazemap.queries.algorithm_disclosure import Disclosure, Learned, counted
+from hazemap.queries.noisy_queries import Answer, Prices, Query, Rounds
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
 

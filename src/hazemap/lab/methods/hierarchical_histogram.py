@@ -12,14 +12,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from hazemap.algorithm_disclosure import Disclosure, counted
 from hazemap.algorithms.built_in_methods import CORMODE, GRAIN
 from hazemap.algorithms.count_queries import fan_out, grids_up, mapped_together, with_nowhere
 from hazemap.algorithms.named_methods import EVERYWHERE, LEVEL, NamedMethod
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves, Tree
 from hazemap.errors import InputError
-from hazemap.noisy_queries import Prices, Rounds
+from hazemap.queries.algorithm_disclosure import Disclosure, counted
+from hazemap.queries.noisy_queries import Prices, Rounds
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 

@@ -7,7 +7,6 @@ from math import log2
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.algorithms.built_in_methods import A_CELL, CORMODE, GRAIN, KNOWN_PEOPLE, NUMBER, SMALL
 from hazemap.algorithms.count_queries import laplace_epsilon, mapped_together, number_of_people, square_of, with_nowhere
 from hazemap.algorithms.method_settings import Setting
@@ -16,7 +15,8 @@ from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import MedianSplitScores
 from hazemap.errors import InputError
-from hazemap.noisy_queries import Choice, Prices, Rounds
+from hazemap.queries.algorithm_disclosure import Disclosure, Learned, counted
+from hazemap.queries.noisy_queries import Choice, Prices, Rounds
 from hazemap.spatial.binary_partition import DEEPEST, DOWN, BinaryPartition
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 

@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.algorithms.built_in_methods import GHAZI, SHAHAM
 from hazemap.algorithms.count_queries import grids_up, mapped, together
 from hazemap.algorithms.named_methods import LEVEL, PERCENT, NamedMethod
@@ -18,7 +17,8 @@ from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Leaves, Tree
 from hazemap.errors import InputError
 from hazemap.estimate import Measurement, consistent, measurements, nonnegative, read
-from hazemap.noisy_queries import Prices, Query, Rounds
+from hazemap.queries.algorithm_disclosure import Disclosure, Learned, counted
+from hazemap.queries.noisy_queries import Prices, Query, Rounds
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding, OneVote
 
 

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from hazemap.algorithm_disclosure import Disclosure, counted
 from hazemap.algorithms.named_methods import LEVEL, NamedMethod
 from hazemap.cellmap import CellMap, Reading
 from hazemap.encoders import HaarWavelet
 from hazemap.errors import InputError
 from hazemap.estimate import read_wavelet
-from hazemap.noisy_queries import Prices, Query, Rounds
+from hazemap.queries.algorithm_disclosure import Disclosure, counted
+from hazemap.queries.noisy_queries import Prices, Query, Rounds
 from hazemap.spatial.plane import plane_of
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hazemap.arrays import Floats
+from hazemap.machine_code.arrays import Floats
 from hazemap.privacy.amplification.certified_bounds import UNIT
 
 _SMALLEST = 1e-250

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hazemap.arrays import Floats
+from hazemap.machine_code.arrays import Floats
 from hazemap.privacy.amplification.binomial_window import Window
 from hazemap.privacy.amplification.certified_bounds import UNIT
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hazemap.arrays import Floats
+from hazemap.machine_code.arrays import Floats
 from hazemap.privacy.amplification.certified_bounds import UNIT
 
 _LONGEST = 4096

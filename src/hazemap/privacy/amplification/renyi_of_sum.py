@@ -21,8 +21,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from hazemap.arrays import Floats
 from hazemap.errors import InputError
+from hazemap.machine_code.arrays import Floats
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.amplification.certified_bounds import UNIT, float_below, rounded_up
 from hazemap.privacy.amplification.neighbours import Neighbours, SumRound, losses

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from hazemap.arrays import Floats
+from hazemap.machine_code.arrays import Floats
 from hazemap.privacy.amplification.binomial_window import DIRECT, add, binomial
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.amplification.certified_bounds import UNIT

@@ -25,8 +25,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from hazemap.arrays import Floats
 from hazemap.errors import InputError
+from hazemap.machine_code.arrays import Floats
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.amplification.certified_bounds import UNIT
 from hazemap.privacy.amplification.neighbours import Neighbours

@@ -19,8 +19,8 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Ints
 from hazemap.errors import InputError
+from hazemap.machine_code.arrays import Ints
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.samplers.bernoulli import exp_bounds
 from hazemap.privacy.samplers.laplace import check_scale, discrete_laplace, shown

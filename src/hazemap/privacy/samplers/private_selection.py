@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Ints
 from hazemap.errors import InputError
+from hazemap.machine_code.arrays import Ints
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.samplers.laplace import geometric
 

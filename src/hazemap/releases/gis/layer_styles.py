@@ -13,12 +13,12 @@ from typing import Literal
 
 import numpy as np
 
-from hazemap.arrays import Floats
 from hazemap.cellmap import CellMap
 from hazemap.draw.cell_densities import DensitySurface
 from hazemap.draw.colour_scales import ERROR_BREAKS, DensityScale, ValueScale, short
 from hazemap.draw.themes import LIGHT
-from hazemap.number_text import per
+from hazemap.files.number_text import per
+from hazemap.machine_code.arrays import Floats
 from hazemap.spatial.plane import ground_unit
 
 Sign = Literal["<", ">", ">=", "="]

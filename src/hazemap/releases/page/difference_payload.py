@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats
 from hazemap.errors import InputError
+from hazemap.machine_code.arrays import Floats
 from hazemap.releases.page.cell_places import names, painted, places
 from hazemap.releases.page.map_payload import MOST_CELLS, floats
 from hazemap.releases.page.packed_arrays import pack

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hazemap.arrays import Ints
 from hazemap.cellmap import CellMap
 from hazemap.draw.cell_densities import DensitySurface
 from hazemap.draw.colour_scales import DensityScale
 from hazemap.draw.viewport import Viewport
 from hazemap.errors import InputError
+from hazemap.machine_code.arrays import Ints
 from hazemap.releases.estimates import Estimate, PeopleOutside, after_choosing
 from hazemap.releases.page.asking_payload import asking_of
 from hazemap.releases.page.cell_places import names, painted, places

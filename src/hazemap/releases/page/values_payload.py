@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hazemap.arrays import Floats
 from hazemap.draw.colour_scales import ValueScale
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import reach
+from hazemap.machine_code.arrays import Floats
 from hazemap.releases.page.cell_places import names, painted, places
 from hazemap.releases.page.map_payload import floats
 from hazemap.releases.page.release_facts import release_facts

@@ -1,0 +1,400 @@
+"""`hazemap device`: a person's own rows, answering from where they are."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hazemap.cli.console_output import deliver, note
+from hazemap.cli.default_command import RunByDefault
+from hazemap.cli.federated.device_clock import CLOCK, clock
+from hazemap.cli.federated.device_options import (
+    TABLE,
+    TESTS,
+    Ask,
+    Certificate,
+    EnrolmentFile,
+    Lat,
+    Lon,
+    Mark,
+    Number,
+    Person,
+    PolicyFile,
+    StoreFile,
+    Time,
+    TimeFormatName,
+    Token,
+    Value,
+    allowed_at,
+    chosen,
+    opened,
+    policy_at,
+    policy_file,
+    store_at,
+    token_of,
+)
+from hazemap.cli.federated.recipe import EXPLAIN, explain
+from hazemap.cli.federated.server_options import LOCAL, Server
+from hazemap.cli.shared_options import AsJson
+from hazemap.errors import InputError
+from hazemap.temporal.time_format import checked_format
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from hazemap.federated.device.budget_tables import BudgetLine
+
+
+app = typer.Typer(
+    name="device",
+    cls=RunByDefault,
+    help="Keep a person's rows and answer campaigns without revealing them.",
+    epilog="Example: [bold]hazemap device --many 1000 --table people.parquet --token-file enrolment.token[/bold]",
+    no_args_is_help=True,
+)
+
+
+@app.command(epilog="Example: [bold]hazemap device enrol --server https://maps.example --token-file token[/bold]")
+def enrol(
+    server: Server = LOCAL,
+    token: Token = None,
+    token_file: EnrolmentFile = None,
+    certificate: Certificate = None,
+    new_identity: Annotated[
+        bool,
+        typer.Option(
+            "--new-identity",
+            help="Accept a new identity of the server, if its operator has confirmed that identity.key was lost.",
+        ),
+    ] = False,
+    store: StoreFile = None,
+    passphrase: Ask = False,
+    as_json: AsJson = False,
+) -> None:
+    """Enrol this device with a server. It keeps its identity, or gets one if it has none."""
+    import asyncio
+
+    from hazemap.federated.device.device_process import DeviceProcess
+    from hazemap.federated.device.enrolment import add, devices, read
+    from hazemap.federated.device.http_client import checked
+
+    server = checked(server)
+    with opened(store, passphrase, create=True) as file:
+        if not devices(file):
+            add(file)
+        running = DeviceProcess(file, policy_at(None, store), certificate)
+        new = asyncio.run(running.enrol(server, token_of(token, token_file), moved=new_identity))
+        names = [read(file, device).name for device in devices(file)]
+    who = f"{names[0]} is" if len(names) == 1 else f"{len(names):,} devices are"
+    facts = {"server": server, "devices": names, "new": new}
+    deliver(facts, as_json, f"{who} enrolled at {server}; `hazemap device run` answers it")
+
+
+@app.command(epilog="Example: [bold]hazemap device add visits.csv --keep 30[/bold]")
+def add(
+    source: Annotated[
+        str,
+        typer.Argument(metavar="TABLE", help="Parquet, CSV or GeoParquet: rows of this one person, or of many."),
+    ],
+    stream: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", rich_help_panel=TABLE, help="Add events of this stream instead of rows of places."
+        ),
+    ] = None,
+    person: Person = None,
+    lon: Lon = None,
+    lat: Lat = None,
+    time: Time = None,
+    time_format: TimeFormatName = "iso",
+    value: Value = None,
+    mark: Mark = None,
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            metavar="DAYS",
+            min=1,
+            rich_help_panel=TABLE,
+            help="Days that each row is kept. Default: as the policy says.",
+        ),
+    ] = None,
+    device: Number = None,
+    store: StoreFile = None,
+    passphrase: Ask = False,
+    as_json: AsJson = False,
+) -> None:
+    """Add rows, or events of a stream, to the encrypted store. The device deletes old ones for good.
+
+    With --person each person of the table gets a device of their own in this store, for tests and load tests.
+    """
+    from hazemap.cli.federated.device_tables import donate_events, keep_many, keep_places
+
+    columns: dict[str, Any] = {"lon": lon, "lat": lat, "time": time, "value": value, "mark": mark}
+    written = checked_format(time_format)
+    if person is not None and device is not None:
+        raise InputError("--person gives each person a device: leave --device out")
+    table = columns | {"time_format": written}
+    with opened(store, passphrase, create=True) as file:
+        if stream not in (None, "places"):
+            if keep is not None or any(columns.values()):
+                raise InputError("columns and retention of a stream are the policy's: leave out the other options")
+            facts, said = donate_events(file, Path(source), stream, person, device, store, written)
+        elif person is not None:
+            facts, said = keep_many(file, source, person, keep or policy_at(None, store).keep, table)
+        else:
+            facts, said = keep_places(file, source, device, keep or policy_at(None, store).keep, table)
+    deliver(facts, as_json, said)
+
+
+@app.command(epilog="Example: [bold]hazemap device accept policy.signed.json --key 9f86d0…[/bold]")
+def accept(
+    policy: Annotated[Path, typer.Argument(metavar="FILE", help="A policy signed by `hazemap policy sign`.")],
+    key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HEX", help="Public key that must have signed the policy, on first use. It is pinned for good."
+        ),
+    ] = None,
+    store: StoreFile = None,
+    passphrase: Ask = False,
+    as_json: AsJson = False,
+) -> None:
+    """Accept a signed policy: which recipes this device may answer, at which price. Older versions are refused."""
+    from datetime import UTC, datetime
+
+    from hazemap.cli.federated.policy import key_of, signed_at
+    from hazemap.federated.device.shipped_policies import ShippedPolicies
+
+    signed = signed_at(policy)
+    with opened(store, passphrase, create=True) as file:
+        taken = ShippedPolicies(file).accept(signed, key_of(key), datetime.now(UTC)).policy
+    facts = {"name": taken.name, "version": taken.version, "key": signed.key.hex()}
+    deliver(facts, as_json, f"{taken.name}, version {taken.version}, rules what recipes may ask of this device")
+
+
+@app.command(epilog="Example: [bold]hazemap device budget[/bold]")
+def budget(
+    device: Number = None,
+    policy: PolicyFile = None,
+    store: StoreFile = None,
+    passphrase: Ask = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what is left of the budgets for recipes: per analysis, per field and in total."""
+    from datetime import UTC, datetime
+
+    from hazemap.federated.device.account_clock import AccountClock
+    from hazemap.federated.device.budget_tables import budget_lines
+
+    with opened(store, passphrase) as file:
+        rules = allowed_at(file, store, policy)
+        now = AccountClock(file).reading(datetime.now(UTC)).now
+        lines = list(budget_lines(file, chosen(file, device), rules, now))
+    facts = {"policy": rules.name, "version": rules.version, "budgets": [each.to_json() for each in lines]}
+    deliver(facts, as_json, f"{rules.name}, version {rules.version}, within your own rules", budget_table(lines))
+
+
+def budget_table(lines: "list[BudgetLine]") -> "Table":
+    """Every budget and what is left of it, for people."""
+    from rich.table import Table
+
+    table = Table("", "of", "days", "allowed", "used", "left", "δ used", "reports", "ε₀ at most", box=None)
+    for each in lines:
+        numbers = [f"{each.unit} = {float(number):.6g}" for number in (each.allowed, each.used, each.left)]
+        local = "" if each.local_epsilon is None else f"{float(each.local_epsilon):.6g}"
+        reports = f"{each.reports_used:,} of {each.reports_allowed:,}"
+        table.add_row(each.kind, each.name, f"{each.days:,}", *numbers, f"{float(each.delta_used):.3g}", reports, local)
+    return table
+
+
+@app.command(epilog="Example: [bold]hazemap device run --until-idle 600[/bold]")
+def run(
+    many: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, rich_help_panel=TESTS, help="How many devices: the first people of --table."),
+    ] = None,
+    table: Annotated[
+        str | None, typer.Option(metavar="TABLE", rich_help_panel=TESTS, help="Parquet or CSV: the people of --many.")
+    ] = None,
+    person: Annotated[
+        str | None, typer.Option(metavar="COLUMN", rich_help_panel=TESTS, help="Whose row it is. Guessed.")
+    ] = None,
+    each_row: Annotated[
+        bool, typer.Option("--each-row", rich_help_panel=TESTS, help="Each row of the table is a person of its own.")
+    ] = False,
+    drop: Annotated[
+        str,
+        typer.Option(metavar="PART", rich_help_panel=TESTS, help="The part that falls silent, anywhere in a session."),
+    ] = "0",
+    lon: Lon = None,
+    lat: Lat = None,
+    time: Time = None,
+    time_format: TimeFormatName = "iso",
+    value: Value = None,
+    mark: Mark = None,
+    server: Server = LOCAL,
+    token: Token = None,
+    token_file: EnrolmentFile = None,
+    certificate: Certificate = None,
+    connections: Annotated[
+        int, typer.Option(min=1, max=1024, rich_help_panel=TESTS, help="Connections that devices share.")
+    ] = 32,
+    until_idle: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", min=0, help="End after this long without a question. By default never."),
+    ] = None,
+    store: StoreFile = None,
+    passphrase: Ask = False,
+    policy: PolicyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask the server for work and answer it, for as long as the policy and its budget allow, until Ctrl-C.
+
+    With --many each person of a table gets a device. Without --store these devices are forgotten at the end.
+    """
+    import asyncio
+    import logging
+    from contextlib import ExitStack
+    from dataclasses import asdict
+    from tempfile import TemporaryDirectory
+
+    from hazemap.cli.federated.device_tables import place_people
+    from hazemap.federated.device.device_process import DeviceProcess
+    from hazemap.privacy.budget import exact
+
+    part, written = exact(drop, "--drop"), checked_format(time_format)
+    if not 0 <= part <= 1:
+        raise InputError(f"--drop is a fraction of the devices, from 0 to 1; found {drop}")
+    logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s", level=logging.WARNING)
+    logging.getLogger("hazemap.federated.device").setLevel(logging.ERROR if many else logging.INFO)
+    with ExitStack() as stack:
+        if many and store is None:
+            store = Path(stack.enter_context(TemporaryDirectory(prefix="hazemap-devices-"))) / "devices.sqlite"
+        file = stack.enter_context(opened(store, passphrase, create=bool(many)))
+        running = DeviceProcess(
+            file,
+            policy_at(policy, store),
+            certificate,
+            connections,
+            part,
+            until_idle,
+            lean=bool(many),
+            tell=lambda tally: note(str(tally)) if many and not as_json else None,
+        )
+        if many:
+            columns = {"lon": lon, "lat": lat, "time": time, "value": value, "mark": mark, "time_format": written}
+            place_people(file, many, table, person, each_row, **columns)
+            asyncio.run(running.enrol(server, token_of(token, token_file)))
+        tally = asyncio.run(running.run())
+    deliver(asdict(tally), as_json, str(tally))
+
+
+@app.command(epilog="Example: [bold]hazemap device log[/bold]")
+def log(device: Number = None, store: StoreFile = None, passphrase: Ask = False, as_json: AsJson = False) -> None:
+    """Show every request to this device, what it sent, what that cost, and what it refused."""
+    from hazemap.federated.device.activity_log import ActivityLog
+
+    with opened(store, passphrase) as file:
+        lines = ActivityLog(file, chosen(file, device)).entries()
+    facts = [line.to_json() for line in lines]
+    deliver({"log": facts}, as_json, *(map(str, lines) if lines else ["nothing was ever asked, and nothing sent"]))
+
+
+@app.command(epilog="Example: [bold]hazemap device policy --write[/bold]")
+def policy(
+    write: Annotated[bool, typer.Option("--write", help="Write policy.toml beside the store, for editing.")] = False,
+    file: PolicyFile = None,
+    store: StoreFile = None,
+) -> None:
+    """Print the rules of this device with explanations, as TOML."""
+    from hazemap.files.atomic_write import write_whole
+
+    text = policy_at(file, store).to_toml()
+    if not write:
+        typer.echo(text, nl=False)
+        return
+    goal = policy_file(store)
+    if goal.exists():
+        raise InputError(f"the file {goal} exists: edit it, or remove it first")
+    goal.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(goal, text.encode())
+    note(f"{goal}: edit it; the device reads it when it starts")
+
+
+app.command(epilog=EXPLAIN)(explain)
+app.command(epilog=CLOCK)(clock)
+
+
+@app.command(epilog="Example: [bold]hazemap device status[/bold]")
+def status(
+    device: Number = None,
+    policy: PolicyFile = None,
+    store: StoreFile = None,
+    passphrase: Ask = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what the device keeps, where it is enrolled, and what it has spent."""
+    from datetime import UTC, datetime, timedelta
+
+    from hazemap.federated.device import enrolment
+    from hazemap.federated.device.account_clock import AccountClock
+    from hazemap.federated.device.account_head import ForgottenCharges
+    from hazemap.federated.device.privacy_account import PrivacyAccount, shown, spent
+    from hazemap.federated.device.row_store import Rows
+
+    rules = policy_at(policy, store)
+    with opened(store, passphrase) as file:
+        devices = len(enrolment.devices(file))
+        number = chosen(file, device)
+        known, rows = enrolment.read(file, number), len(Rows(file, number))
+        charges = PrivacyAccount(file, number).charges()
+        now = AccountClock(file).reading(datetime.now(UTC)).now
+        forgotten = ForgottenCharges(file, number).within(rules.days, now)
+    recent = max(spent(charges, since=now - timedelta(days=rules.days)), rules.period * forgotten)
+    campaigns = {name: spent(charges, campaign=name) for name in dict.fromkeys(each.campaign for each in charges)}
+    facts = {
+        "store": str(store_at(store)),
+        "devices": devices,
+        "device": number,
+        "name": known.name,
+        "server": known.server,
+        "rows": rows,
+        "spent": str(recent),
+        "period": str(rules.period),
+        "days": rules.days,
+        "campaigns": {name: str(each) for name, each in campaigns.items()},
+    }
+    who = f"{known.name} at {known.server}" if known.server else "a device that is not enrolled"
+    deliver(
+        facts,
+        as_json,
+        f"{who}: {rows:,} rows",
+        f"spent ε = {shown(recent)} of {shown(rules.period)} in the last {rules.days} days",
+        *(f"  {name}: ε = {shown(each)} of {shown(rules.campaign)}" for name, each in campaigns.items()),
+    )
+
+
+@app.command(epilog="Example: [bold]hazemap device forget --yes[/bold]")
+def forget(
+    everything: Annotated[
+        bool,
+        typer.Option("--everything", help="Also delete identity, account, log and key: the whole file."),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    store: StoreFile = None,
+    passphrase: Ask = False,
+) -> None:
+    """Delete all rows and events for good; what was sent in sums cannot be taken back."""
+    from hazemap.federated.device.event_store import forget as forget_events
+    from hazemap.federated.device.row_store import forget as forget_rows
+
+    what = "the rows, events, identity, account and log" if everything else "all rows and events"
+    with opened(store, passphrase) as file:
+        if not yes and not typer.confirm(f"Delete {what} in {file.path} for good?"):
+            raise typer.Abort
+        if everything:
+            file.forgotten()
+        else:
+            forget_rows(file)
+            forget_events(file)
+    note(f"{what} are gone from {store_at(store)}; copies and backups are yours to look after")

@@ -1,0 +1,313 @@
+"""The leader with its storage: takes reports, answers collectors, and says what to ask the helper next.
+
+Whoever drives it asks for requests, sends them, and gives back what came: `requests`, then `answered` or `failed`. A
+request stays until it is answered, through any number of restarts, and is the same bytes each time. A lease keeps two
+workers from sending the same one; that it was sent twice does no harm, so leases are not written.
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from threading import Lock
+from typing import Final
+
+from hazemap.errors import CodecError
+from hazemap.federated.aggregator.change_writes import change_writes, rejection_writes
+from hazemap.federated.aggregator.hpke_key_ring import DecryptionKeyRing
+from hazemap.federated.aggregator.opened_shares import OpenedShares, RememberingKeys
+from hazemap.federated.aggregator.report_room import ReportRoom
+from hazemap.federated.aggregator.request_leases import RequestLeases
+from hazemap.federated.aggregator.task_records import TaskRecords
+from hazemap.federated.aggregator.work_log import log, log_work
+from hazemap.federated.protocols.dap.aggregator_changes import AddReports, CollectionJob, Outcome
+from hazemap.federated.protocols.dap.aggregator_task import AggregatorTask
+from hazemap.federated.protocols.dap.answer_sizes import longest_aggregation_answer, longest_share
+from hazemap.federated.protocols.dap.basic_types import BATCH_ID
+from hazemap.federated.protocols.dap.batches import Batch
+from hazemap.federated.protocols.dap.collection_messages import AggregateShareReq, CollectionJobReq
+from hazemap.federated.protocols.dap.leader_collections import LeaderCollections
+from hazemap.federated.protocols.dap.leader_jobs import AbandonedJob, LeaderJobs
+from hazemap.federated.protocols.dap.leader_uploads import uploaded, uploaded_09
+from hazemap.federated.protocols.dap.problem_types import ProblemDocument
+from hazemap.federated.protocols.dap.report_sizes import ReportSizes
+from hazemap.federated.service.duration_histogram import Histogram
+from hazemap.federated.service.store import Store, Write
+
+JOB: Final = 256
+"""Reports of one aggregation job, at most."""
+OPEN: Final = 4
+"""Aggregation jobs of one task that are under way at a time."""
+STATES: Final = 8
+"""Jobs whose states and requests are kept in memory; others are taken up again from what is written."""
+RANDOM: Final = 32
+AGES: Final = (-86_400.0, -3_600.0, -300.0, 0.0, 300.0, 3_600.0, 86_400.0, 604_800.0)
+"""Ends of buckets, in seconds, of how old reports say that they are; below 0 their clocks are ahead."""
+
+
+class RequestKind(StrEnum):
+    """What the leader asks the helper for."""
+
+    INIT_JOB = "init"
+    CONTINUE_JOB = "continue"
+    AGGREGATE_SHARE = "share"
+
+
+@dataclass(frozen=True)
+class _Going:
+    """What is in memory of a job under way: the request that is written, and the state that it can be gone on from."""
+
+    request: bytes = field(repr=False)
+    state: object = field(repr=False)
+
+
+@dataclass(frozen=True)
+class HelperRequest:
+    """A request that is to be sent. `job_id` is the leader's; `peer` the helper's id of an aggregation job."""
+
+    kind: RequestKind
+    job_id: bytes
+    body: bytes = field(repr=False)
+    peer: bytes
+    lease: bytes = field(repr=False)
+
+
+class LeaderService:
+    """One task of a leader. `draw` gives fresh random bytes; `opened` are shares that walks open once."""
+
+    def __init__(
+        self,
+        store: Store,
+        number: int,
+        task: AggregatorTask,
+        draw: Callable[[int], bytes],
+        opened: OpenedShares | None = None,
+    ) -> None:
+        self.sizes = ReportSizes.of(task.task, task.vdaf)
+        self.task, self._opened = task, opened or OpenedShares()
+        self._store, self._number, self._draw = store, number, draw
+        self._records = TaskRecords(store.read, number)
+        self._room = ReportRoom(task, self._records)
+        self._lock, self._counting = Lock(), Lock()
+        self._going: OrderedDict[bytes, _Going] = OrderedDict()
+        self._leases = RequestLeases()
+        self._taken: tuple[bytes, Batch | None] | None = None
+        self.ages = Histogram(AGES)
+        self.listener: Callable[[], None] = lambda: None
+        """who is told, from any thread, that there may be something to do"""
+
+    def longest_upload(self, now: int) -> int:
+        """Bytes of the longest upload: of one report, which may be here, where the task has room for no other."""
+        return self.sizes.longest_upload if self._room.left(now) else self.sizes.longest
+
+    def upload(self, body: bytes, keys: DecryptionKeyRing, now: int) -> tuple[bytes, list[Write]]:
+        """The answer to an `UploadRequest`, and what must be written before it is given.
+
+        A `Contradiction` at writing means that another upload was faster: ask again.
+        """
+        outcome = uploaded(self.task, keys, self._records, body, now, self._room.left(now))
+        return outcome.message, self._taken_in(outcome, now)
+
+    def upload_09(self, body: bytes, keys: DecryptionKeyRing, now: int) -> list[Write]:
+        """What must be written before an upload of DAP-09 is answered."""
+        return self._taken_in(uploaded_09(self.task, keys, self._records, body, now, self._room.left(now)), now)
+
+    def drop_collection(self, job_id: bytes) -> None:
+        """Forget a collection job; its batch stays closed if it was.
+
+        A question that the helper may have answered is not forgotten before it has: both keep the same account.
+        """
+        kept = " AND state <> 'closed'" if self.task.task.walk is not None else ""
+        sql = f"DELETE FROM collections WHERE task = ? AND job = ?{kept}"  # noqa: S608 - ours
+        self._store.write_now(Write(sql, (self._number, job_id)))
+
+    def collect(self, body: bytes) -> Outcome:
+        """Answer a `CollectionJobReq`."""
+        with self._lock:
+            outcome = self._written(self._collections.asked(body))
+        self.listener()
+        return outcome
+
+    def poll_collection(self, job_id: bytes) -> Outcome:
+        """How a collection job is."""
+        return self._collections.polled(job_id)
+
+    def requests(self, keys: DecryptionKeyRing, now: int, most: int = OPEN) -> list[HelperRequest]:
+        """What to send to the helper now, at most so many, each leased; makes jobs and closes batches as needed."""
+        with self._lock:
+            asked = self._asked()
+            if self.task.vdaf.ROUNDS == 1:  # there is but one parameter: nobody needs to ask for it
+                self._make_jobs(b"", None, keys, now)
+            else:
+                for job in asked:
+                    asked_with = CollectionJobReq.from_bytes(job.request).agg_param
+                    self._make_jobs(self.task.verified_with(asked_with), job.batch, keys, now)
+            for job in asked:
+                closed = self._collections.closed(job.job_id, now, self._draw(RANDOM))
+                if closed is not None:
+                    self._written(closed)
+            return self._leased(keys, now, most)
+
+    def answered(self, request: HelperRequest, peer: bytes, body: bytes, keys: DecryptionKeyRing) -> None:
+        """The helper has answered a request with success."""
+        with self._lock:
+            if request.kind is RequestKind.AGGREGATE_SHARE:
+                self._written(self._collections.helper_answered(request.job_id, body))
+                return
+            if not self._waits_for(request):
+                return
+            jobs, going = self._jobs(keys), self._going.get(request.job_id)
+            try:
+                self._written(jobs.job_answered(request.job_id, peer or request.peer, body, going and going.state))
+            except AbandonedJob:
+                self._written(jobs.drop_job(request.job_id))
+                raise
+
+    def refused(self, request: HelperRequest, document: ProblemDocument, keys: DecryptionKeyRing) -> None:
+        """The helper refuses a request for good."""
+        with self._lock:
+            if request.kind is RequestKind.AGGREGATE_SHARE:
+                self._written(self._collections.refused(request.job_id, document))
+            elif self._waits_for(request):
+                self._written(self._jobs(keys).drop_job(request.job_id))
+
+    def failed(self, request: HelperRequest, again: int) -> None:
+        """The request could not be sent, or not answered now: it may be sent from `again` (seconds) on."""
+        self._leases.wait(request.job_id, request.lease, again)
+
+    def leased_until(self) -> int:
+        """When the last lease of a request ends; 0 if nobody works on any."""
+        return self._leases.last()
+
+    def longest_answer(self, request: HelperRequest) -> int:
+        """Bytes that the helper can answer a request with."""
+        if request.kind is not RequestKind.AGGREGATE_SHARE:
+            return longest_aggregation_answer(len(request.body))
+        asked = AggregateShareReq.from_bytes(request.body).collection_job_req
+        return longest_share(self.task.task, self.task.vdaf, asked.agg_param)
+
+    @property
+    def _collections(self) -> LeaderCollections:
+        return LeaderCollections(self.task, self._records)
+
+    def _jobs(self, keys: DecryptionKeyRing) -> LeaderJobs:
+        again = self.task.collections > 1
+        return LeaderJobs(self.task, RememberingKeys(keys, self._opened) if again else keys, self._records)
+
+    def _asked(self) -> list[CollectionJob]:
+        """Collection jobs that wait for their batch."""
+        rows = self._store.read("SELECT job FROM collections WHERE task = ? AND state = 'asked'", self._number)
+        found = (self._records.collection(bytes(job)) for (job,) in rows)
+        return [job for job in found if job is not None]
+
+    def _make_jobs(self, agg_param: bytes, batch: Batch | None, keys: DecryptionKeyRing, now: int) -> None:
+        """Aggregation jobs of what waits, until so many are under way.
+
+        Of what a collector asked for, what came since nothing waited is looked for when those that are under way are
+        done: nothing is collected before.
+        """
+        sql = "SELECT count(*) FROM jobs WHERE task = ? AND request IS NOT NULL"
+        [(open_jobs,)] = self._store.read(sql, self._number)
+        if batch is not None and self._taken == (agg_param, batch) and self._records.open_jobs(agg_param, batch):
+            return
+        while open_jobs < OPEN:
+            batch_id = None if self.task.by_time else self._filling()
+            made = self._jobs(keys).make_job(agg_param, now, JOB, batch, batch_id)
+            if made is None:
+                self._taken = agg_param, batch
+                return
+            open_jobs += bool(self._written(made).message)
+
+    def _filling(self) -> bytes:
+        """The batch that reports go to now, where the leader chooses: a new one once the last one has enough.
+
+        Jobs that are under way in one that has enough are its last: it is collected once they are done.
+        """
+        rows = self._store.read(
+            "SELECT bucket FROM shards WHERE task = ? AND share IS NOT NULL GROUP BY bucket HAVING sum(count) < ?",
+            self._number,
+            self.task.least,
+        )
+        going = self._store.read(
+            "SELECT first FROM jobs WHERE task = ? AND request IS NOT NULL AND first NOT IN "
+            "(SELECT bucket FROM shards WHERE task = ? GROUP BY bucket HAVING sum(count) >= ?) LIMIT 1",
+            self._number,
+            self._number,
+            self.task.least,
+        )
+        found = [*rows, *going]
+        return bytes(found[0][0]) if found else self._draw(BATCH_ID)
+
+    def _leased(self, keys: DecryptionKeyRing, now: int, most: int) -> list[HelperRequest]:
+        """What nobody works on, or waits to send again, of collections first."""
+        shares = "SELECT job, 0, TRUE FROM collections WHERE task = ? AND state = 'closed' ORDER BY job"
+        jobs = "SELECT job, step, FALSE FROM jobs WHERE task = ? AND request IS NOT NULL ORDER BY job"
+        found = list[HelperRequest]()
+        for job, step, share in (row for sql in (shares, jobs) for row in self._store.read(sql, self._number)):
+            job_id, lease = bytes(job), self._draw(16)
+            if len(found) == most or not self._leases.take(job_id, lease, now):
+                continue
+            kind = RequestKind.CONTINUE_JOB if step else RequestKind.INIT_JOB
+            kind = RequestKind.AGGREGATE_SHARE if share else kind
+            try:
+                bodies = self._begun_again(job_id, keys) if kind is RequestKind.INIT_JOB else self._bodies(kind, job_id)
+            except Exception:
+                if not found:
+                    raise
+                self._leases.wait(job_id, lease, now)  # it is met again at the next turn, once what was found is sent
+                break
+            found += [HelperRequest(kind, job_id, body, peer, lease) for body, peer in bodies]
+        return found
+
+    def _waits_for(self, request: HelperRequest) -> bool:
+        """Whether an aggregation job is still at the step of a request, which two workers may have sent."""
+        job = self._records.job(request.job_id, whole=False)
+        return job is not None and not job.done and bool(job.step) == (request.kind is RequestKind.CONTINUE_JOB)
+
+    def _begun_again(self, job_id: bytes, keys: DecryptionKeyRing) -> list[tuple[bytes, bytes]]:
+        """A job's first request, from memory or else from its reports; nothing where it was or has to be given up."""
+        going = self._going.get(job_id)
+        if going is not None:
+            return [(going.request, b"")]
+        jobs = self._jobs(keys)
+        try:
+            again = jobs.begun_again(job_id)
+        except (AbandonedJob, CodecError) as error:
+            log.warning("an aggregation job was abandoned: %s", error)
+            again = jobs.drop_job(job_id)
+        if again is None or not self._written(again).message:
+            return []
+        return [(again.message, b"")]
+
+    def _bodies(self, kind: RequestKind, job_id: bytes) -> list[tuple[bytes, bytes]]:
+        """What is to be sent of a job, with the helper's id of it; nothing where it was given up meanwhile."""
+        share = kind is RequestKind.AGGREGATE_SHARE
+        what = "helper_request, job FROM collections" if share else "request, peer FROM jobs"
+        rows = self._store.read(f"SELECT {what} WHERE task = ? AND job = ?", self._number, job_id)
+        return [(bytes(body), bytes(peer)) for body, peer in rows if body is not None]
+
+    def _taken_in(self, outcome: Outcome, now: int) -> list[Write]:
+        with self._counting:
+            for time in outcome.times:
+                self.ages.observe(now - time * self.task.task.time_precision)
+            self._room.taken(sum(len(each.reports) for each in outcome.changes if isinstance(each, AddReports)))
+        return self._writes(outcome)
+
+    def _writes(self, outcome: Outcome) -> list[Write]:
+        reasons = dict(Counter(error.name.lower() for error in outcome.rejected))
+        return [*change_writes(self._number, outcome.changes), *rejection_writes(self._number, reasons)]
+
+    def _written(self, outcome: Outcome) -> Outcome:
+        writes = self._writes(outcome)
+        if writes:
+            self._store.write_now(*writes)
+            log_work(self.task, outcome.changes, len(outcome.rejected))
+        if outcome.changes:
+            self._leases.end(outcome.resource)
+        if outcome.state:
+            self._going[outcome.resource] = _Going(outcome.message, outcome.state)
+            while len(self._going) > STATES:
+                self._going.popitem(last=False)
+        elif outcome.changes:
+            self._going.pop(outcome.resource, None)
+        return outcome

@@ -1,0 +1,198 @@
+"""A task on file: what each of its parties must know, and nothing more.
+
+Whoever sets a task up makes one file a party and hands each over on a way that nobody else reads. `leader` and `helper`
+hold the key that both verify by, which clients must not know; secrets that a party only has to recognise are there as
+hashes.
+"""
+
+from base64 import urlsafe_b64decode
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from hazemap.errors import CodecError, FileError, InputError
+from hazemap.federated.protocols.dap.basic_types import TASK_ID, Role
+from hazemap.federated.protocols.dap.hpke_configs import HpkeConfig
+from hazemap.federated.protocols.dap.resource_paths import id_text, read_id
+from hazemap.federated.protocols.dap.task import MOST_REPORTS, Task
+from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
+from hazemap.federated.protocols.dap.versions import VERSIONS
+from hazemap.federated.recipes.toml_text import toml_table
+from hazemap.federated.service.access_tokens import kept
+from hazemap.files.atomic_write import whole
+from hazemap.vdaf.hpke import KeyPair
+
+LARGEST: Final = 1 << 20
+"""Letters of a file."""
+_KEY = 32
+ROLES: Final = {"leader": Role.LEADER, "helper": Role.HELPER}
+
+
+@dataclass(frozen=True)
+class TaskFile:
+    """A task as one party knows it. Who has no need of a field has None."""
+
+    party: str
+    task: Task
+    verify_key: bytes | None = field(default=None, repr=False)
+    collector: HpkeConfig | None = None
+    collector_key: bytes | None = field(default=None, repr=False)
+    peer_token: str | None = field(default=None, repr=False)
+    """the leader's, to show to the helper; the collector's, to show to the leader"""
+    accepted_token: bytes | None = field(default=None, repr=False)
+    """hash of the token that the helper takes from the leader, or the leader from the collector"""
+    report_expiry: int | None = None
+    open_reports: int | None = None
+    """a declaration: whoever has the task's id may upload, as often as they like, until so many reports are stored"""
+
+    @property
+    def admits(self) -> str:
+        """Who may report, in the words of a log."""
+        admission = self.task.admission
+        if admission is None:
+            return f"open to {self.open_reports or 0:,} reports of whoever sends them"
+        return f"for {admission.reports:,} reports, by credentials of issuer {admission.issuer.hex()[:16]}"
+
+    def to_toml(self) -> str:
+        """The file's text."""
+        values: dict[str, str | int | None] = {
+            "party": self.party,
+            "version": self.task.version.tag.decode(),
+            "task_id": id_text(self.task.id),
+            "configuration": id_text(self.task.configuration),
+            "verify_key": _text(self.verify_key),
+            "collector_hpke_config": None if self.collector is None else id_text(self.collector.to_bytes()),
+            "collector_private_key": _text(self.collector_key),
+            "token": self.peer_token,
+            "accepted_token_sha256": _text(self.accepted_token),
+            "report_expiry_seconds": self.report_expiry,
+            "open_reports": self.open_reports,
+        }
+        lines = [f"# A task of DAP, as its {self.party} knows it."]
+        for name, value in values.items():
+            if value is not None:
+                lines.append(f"{name} = {value}" if isinstance(value, int) else f'{name} = "{value}"')
+        return "\n".join(lines) + "\n"
+
+    @classmethod
+    def read(cls, path: Path) -> "TaskFile":
+        """The task in a file; `FileError` for one that is none."""
+        try:
+            return cls.from_toml(path.read_text())
+        except (OSError, UnicodeDecodeError) as error:
+            raise FileError(f"the task in {path} cannot be read: see that the file is there, and yours") from error
+        except (InputError, CodecError) as error:
+            raise FileError(f"{path} holds no task: {error}") from error
+
+    @classmethod
+    def from_toml(cls, text: str) -> "TaskFile":
+        """What `to_toml` wrote; `InputError` or `CodecError` for anything else."""
+        data = toml_table(text, "a task", LARGEST)
+        unknown = data.keys() - _FIELDS.keys()
+        wrong = [name for name, value in data.items() if name in _FIELDS and type(value) is not _FIELDS[name]]
+        missing = [name for name in ("party", "version", "task_id", "configuration") if name not in data]
+        if unknown or wrong or missing:
+            raise InputError(
+                f"the fields {', '.join(sorted([*unknown, *wrong, *missing]))!s:.200} are unknown or missing"
+            )
+        if data["version"] not in VERSIONS:
+            raise InputError(f"the version is one of {', '.join(VERSIONS)}")
+        configuration = _bytes(data, "configuration") or b""
+        task = Task.read(read_id(data["task_id"], TASK_ID), configuration, VERSIONS[data["version"]])
+        config = _bytes(data, "collector_hpke_config")
+        found = cls(
+            data["party"],
+            task,
+            _bytes(data, "verify_key"),
+            None if config is None else HpkeConfig.from_bytes(config),
+            _bytes(data, "collector_private_key"),
+            data.get("token"),
+            _bytes(data, "accepted_token_sha256"),
+            data.get("report_expiry_seconds"),
+            data.get("open_reports"),
+        )
+        needed = _NEEDED.get(found.party)
+        if needed is None or any(getattr(found, name) is None for name in needed):
+            raise InputError(f"a task's party is one of {', '.join(_NEEDED)}, and its file has all that this one needs")
+        found._check_open()
+        return found
+
+    def _check_open(self) -> None:
+        """InputError unless an aggregator's task says who may upload to it."""
+        declared = self.open_reports is not None
+        if declared and (self.party not in ROLES or not 1 <= (self.open_reports or 0) <= MOST_REPORTS):
+            raise InputError(f"a leader's or helper's task is open to 1 to {MOST_REPORTS:,} reports: see open_reports")
+        if self.party in ROLES and declared is not (self.task.admission is None):
+            raise InputError(
+                "a task names who gives out credentials for its reports, or else says to how many reports it is open, "
+                "whoever sends them: open_reports = 100000"
+            )
+
+    def write(self, path: Path) -> None:
+        """Into a new file that only its owner may read."""
+        if path.exists():
+            raise FileError(f"{path} is there already: name another folder")
+        with whole(path) as part:
+            part.chmod(0o600)
+            part.write_text(self.to_toml())
+
+
+_FIELDS: Final[dict[str, type]] = {
+    "party": str,
+    "version": str,
+    "task_id": str,
+    "configuration": str,
+    "verify_key": str,
+    "collector_hpke_config": str,
+    "collector_private_key": str,
+    "token": str,
+    "accepted_token_sha256": str,
+    "report_expiry_seconds": int,
+    "open_reports": int,
+}
+_NEEDED: Final = {
+    "leader": ("verify_key", "collector", "peer_token", "accepted_token"),
+    "helper": ("verify_key", "collector", "accepted_token"),
+    "collector": ("collector", "collector_key", "peer_token"),
+    "client": (),
+}
+
+
+def new_task_files(
+    task: Task, draw: Callable[[int], bytes], report_expiry: int | None = None, open_reports: int | None = None
+) -> dict[str, TaskFile]:
+    """One file a party for a new task, with fresh keys and tokens; `draw` gives fresh random bytes.
+
+    A task without an issuer of credentials is open to so many reports: see `TaskFile.open_reports`.
+    """
+    from hazemap.federated.aggregator.hpke_key_ring import SUITE
+
+    pair = KeyPair.derived(SUITE.kem, draw(_KEY))
+    config = HpkeConfig(draw(1)[0], SUITE.kem, SUITE.kdf, SUITE.aead, pair.public)
+    key = draw(vdaf_of(task).VERIFY_KEY_SIZE)
+    leaders, collectors = (id_text(draw(_KEY)) for _ in range(2))
+    terms = report_expiry, open_reports
+    return {
+        "leader": TaskFile("leader", task, key, config, None, leaders, kept(collectors), *terms),
+        "helper": TaskFile("helper", task, key, config, None, None, kept(leaders), *terms),
+        "collector": TaskFile("collector", task, None, config, pair.private, collectors),
+        "client": TaskFile("client", task),
+    }
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else id_text(value)
+
+
+def _bytes(data: dict[str, Any], name: str) -> bytes | None:
+    text = data.get(name)
+    if text is None:
+        return None
+    try:
+        found = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except ValueError:
+        raise InputError(f"{name} is base64url without padding") from None
+    if id_text(found) != text:
+        raise InputError(f"{name} is base64url without padding")
+    return found

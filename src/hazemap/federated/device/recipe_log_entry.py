@@ -1,0 +1,114 @@
+"""A line of a person's own log about a recipe: what it asked, what the device said and sent, and at which price."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from hashlib import sha256
+from typing import Any
+
+from hazemap.federated.device.printable_text import one_line
+from hazemap.federated.device.report_request import ReportRequest
+from hazemap.federated.recipes.sql_query import LONGEST_SQL
+from hazemap.privacy.report_price import ReportPrice
+
+KIND = "recipe"
+
+
+@dataclass(frozen=True)
+class RecipeLogEntry:
+    """One recipe, as the person may read it.
+
+    `recipe` is its digest, `fields` what its query truly reads, `verdict` what the device did, with its reason;
+    `outcome` what became of its session since, and `sent` how many bytes were sent in it.
+    `report` is the randomised report, whole, and `shares` the SHA-256 of each part of it that leaves the device: both
+    empty where nothing does. What was true of the person's events is in no line.
+
+    >>> entry = RecipeLogEntry(datetime(2026, 3, 1, tzinfo=UTC), "ages", "keyboard", "how old people are", "00" * 32)
+    >>> print(entry)
+    2026-03-01 00:00:00 UTC  keyboard, recipe ages (how old people are)
+        query: none
+        reads nothing; nothing charged; refused
+    """
+
+    time: datetime
+    name: str
+    analysis: str
+    purpose: str
+    recipe: str
+    query: str = "none"
+    fields: tuple[str, ...] = ()
+    verdict: str = "refused"
+    local_epsilon: Fraction = Fraction(0)
+    epsilon: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+    report: bytes = b""
+    shares: tuple[str, ...] = ()
+    sent: int = 0
+    outcome: str = ""
+
+    @classmethod
+    def about(cls, request: ReportRequest, name: str, query: str, verdict: str, time: datetime) -> "RecipeLogEntry":
+        """The line about a report that a device is asked for, before it is made."""
+        return cls(
+            time=time,
+            name=name,
+            analysis=request.analysis,
+            purpose=request.purpose,
+            recipe=request.recipe.hex(),
+            query=query,
+            fields=tuple(sorted(map(str, request.fields))),
+            verdict=verdict,
+            local_epsilon=request.local_epsilon,
+        )
+
+    def answered(self, price: ReportPrice, report: bytes, shares: Sequence[bytes]) -> "RecipeLogEntry":
+        """With the report that was made, as it was randomised, and what of it leaves the device."""
+        digests = tuple(sha256(each).hexdigest() for each in shares)
+        return replace(
+            self, verdict="answered", epsilon=price.epsilon, delta=price.delta, report=report, shares=digests
+        )
+
+    def sending(self, size: int) -> "RecipeLogEntry":
+        """After `size` more bytes."""
+        return replace(self, sent=self.sent + size)
+
+    def ended(self, outcome: str) -> "RecipeLogEntry":
+        """With what became of the session."""
+        return replace(self, outcome=outcome)
+
+    def __str__(self) -> str:
+        when = self.time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        price = "nothing charged"
+        if self.epsilon or self.delta:
+            epsilon, delta, local = (float(each) for each in (self.epsilon, self.delta, self.local_epsilon))
+            price = f"(ε, δ) = ({epsilon:.6g}, {delta:.3g}) charged, ε₀ = {local:.6g}"
+        became = "".join(f"; {each}" for each in (f"{self.sent:,} bytes sent" * bool(self.sent), self.outcome) if each)
+        sent = [
+            f"    report of {len(self.report):,} bytes, sent as {', '.join(each[:16] + '…' for each in self.shares)}"
+        ]
+        return "\n".join(
+            [
+                f"{when}  {self.analysis}, recipe {self.name} ({one_line(self.purpose)})",
+                f"    query: {one_line(self.query, LONGEST_SQL)}",
+                f"    reads {', '.join(self.fields) or 'nothing'}; {price}; {self.verdict}{became}",
+                *(sent if self.shares else []),
+            ]
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is sealed, and for machines."""
+        exact = {name: str(getattr(self, name)) for name in ("local_epsilon", "epsilon", "delta")}
+        report = base64.b64encode(self.report).decode()
+        lists = {"fields": list(self.fields), "shares": list(self.shares)}
+        return {**vars(self), **exact, **lists, "kind": KIND, "time": self.time.isoformat(), "report": report}
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> "RecipeLogEntry":
+        """What `to_json` wrote."""
+        exact = {name: Fraction(found[name]) for name in ("local_epsilon", "epsilon", "delta")}
+        lists = {name: tuple(found[name]) for name in ("fields", "shares")}
+        plain = {name: value for name, value in found.items() if name != "kind"}
+        time, report = datetime.fromisoformat(found["time"]), base64.b64decode(found["report"])
+        return cls(**{**plain, **exact, **lists, "time": time, "report": report})

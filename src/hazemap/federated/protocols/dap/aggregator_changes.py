@@ -1,0 +1,228 @@
+"""What an aggregator's state machine asks its storage to write: all changes of one message together, or none.
+
+Each says what must not be there before. A storage that finds it there refuses all of them, and the message is handled
+again with what is known by then.
+"""
+
+from dataclasses import dataclass, field
+
+from hazemap.federated.protocols.dap.basic_types import Interval, ReportError
+from hazemap.federated.protocols.dap.batches import Batch
+from hazemap.federated.protocols.dap.bucket_shards import BucketShard
+from hazemap.federated.protocols.dap.upload_messages import Report
+
+
+@dataclass(frozen=True)
+class AddReports:
+    """Reports that were uploaded. One whose id is there already is passed over."""
+
+    reports: tuple[Report, ...] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class SpendCredentials:
+    """Serials, each with the digest of the report that it was spent on; one that is there already contradicts it."""
+
+    credentials: tuple[tuple[bytes, bytes], ...] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ClaimReports:
+    """These reports are verified by this job at this level, and by no other ever: a claim of another contradicts it.
+
+    `reports` are their ids and times; a claim is kept until its report expires.
+    """
+
+    job_id: bytes
+    level: int
+    reports: tuple[tuple[bytes, int], ...]
+
+
+@dataclass(frozen=True)
+class CountReports:
+    """These claimed reports are in the sum."""
+
+    job_id: bytes
+    level: int
+    report_ids: tuple[bytes, ...]
+
+
+@dataclass(frozen=True)
+class ScrubReports:
+    """What these reports said is not needed any more; their ids are kept."""
+
+    report_ids: tuple[bytes, ...]
+
+
+@dataclass(frozen=True)
+class ScrubBatch:
+    """What the reports of a batch of times said is not needed any more."""
+
+    batch: Batch
+
+
+@dataclass(frozen=True)
+class AggregationJob:
+    """A job of either aggregator. `request` is kept while it is under way: from it the verification is taken up again.
+
+    The helper keeps the first request, and of the last one, of `step`, the digest and the answer. The leader keeps the
+    request of `step`, which it sends until it is answered, the answer of the step before, and the helper's id of it.
+    """
+
+    job_id: bytes
+    agg_param: bytes
+    batch: Batch
+    step: int
+    digest: bytes
+    answer: bytes = field(repr=False)
+    request: bytes | None = field(default=None, repr=False)
+    peer: bytes = b""
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to verify."""
+        return self.request is None
+
+
+@dataclass(frozen=True)
+class AddJob:
+    """A job that was not there."""
+
+    job: AggregationJob
+
+
+@dataclass(frozen=True)
+class AdvanceJob:
+    """A job that was at step `before`, and not done."""
+
+    job: AggregationJob
+    before: int
+
+
+@dataclass(frozen=True)
+class AddShards:
+    """What a job adds to its buckets; a bucket that was collected with this parameter meanwhile contradicts it."""
+
+    job_id: bytes
+    agg_param: bytes
+    shards: tuple[BucketShard, ...]
+
+
+@dataclass(frozen=True)
+class CloseBatch:
+    """The batch is collected with this parameter: no report is added any more, and its shards are scrubbed.
+
+    A batch that overlaps it, and was closed with this parameter or is another, contradicts it; so do shards of another
+    number of reports than `count`. With `keep`, its shards stay, for further questions about them.
+    """
+
+    batch: Batch
+    agg_param: bytes
+    count: int
+    keep: bool = False
+
+
+@dataclass(frozen=True)
+class AddQuestion:
+    """A question about the batch is answered: as the `place`-th, from 0. One that is there already contradicts it."""
+
+    batch: Batch
+    place: int
+    question: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class WithdrawQuestion:
+    """The last question about the batch was never answered by the helper: the leader's account is as it was before.
+
+    `agg_param` is the level that was closed for it, which is open again; None if it was closed before.
+    """
+
+    batch: Batch
+    place: int
+    question: bytes = field(repr=False)
+    agg_param: bytes | None
+
+
+@dataclass(frozen=True)
+class AddAggregateShare:
+    """The helper's answer for a batch, sealed with its noise in it."""
+
+    share_id: bytes
+    digest: bytes
+    answer: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class CollectionJob:
+    """A collection job of the leader: asked, then closed (its own share is sealed, the helper is asked), then done."""
+
+    job_id: bytes
+    request: bytes = field(repr=False)
+    batch: Batch | None = None
+    helper_request: bytes | None = field(default=None, repr=False)
+    count: int = 0
+    interval: Interval | None = None
+    leader_share: bytes | None = field(default=None, repr=False)
+    answer: bytes | None = field(default=None, repr=False)
+    problem: bytes | None = None
+
+    @property
+    def state(self) -> str:
+        """How far it is."""
+        if self.problem is not None:
+            return "failed"
+        if self.answer is not None:
+            return "done"
+        return "asked" if self.helper_request is None else "closed"
+
+
+@dataclass(frozen=True)
+class PutCollection:
+    """A collection job, as it is now; `before` is the state it was in, or None where it was not there."""
+
+    job: CollectionJob
+    before: str | None
+
+
+@dataclass(frozen=True)
+class DropJob:
+    """A job that was abandoned. Its claims stay, so that none of its reports is verified twice."""
+
+    job_id: bytes
+
+
+Change = (
+    AddReports
+    | SpendCredentials
+    | ClaimReports
+    | CountReports
+    | ScrubReports
+    | ScrubBatch
+    | AddJob
+    | AdvanceJob
+    | AddShards
+    | CloseBatch
+    | AddQuestion
+    | WithdrawQuestion
+    | AddAggregateShare
+    | PutCollection
+    | DropJob
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What handling a message comes to: write the changes, then answer with `message`; `resource` is what it is about.
+
+    `state` may be kept in memory to go on faster; what is written is enough to go on.
+    """
+
+    message: bytes
+    resource: bytes = b""
+    changes: tuple[Change, ...] = ()
+    state: object = field(default=None, repr=False)
+    rejected: tuple[ReportError, ...] = ()
+    """why reports were not taken, one entry each"""
+    times: tuple[int, ...] = ()
+    """of the reports that were uploaded, taken or not, in time precisions"""

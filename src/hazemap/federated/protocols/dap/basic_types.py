@@ -1,0 +1,114 @@
+"""What all messages of DAP are made of (draft-ietf-ppm-dap-18, section 4.1): ids, roles, times, ciphertexts, errors."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from math import gcd
+from typing import Annotated, Final, Self
+
+from hazemap.errors import CodecError, InputError
+from hazemap.vdaf.tls_encoding import Structure, fixed, number, opaque
+
+REPORT_ID: Final = 16
+TASK_ID: Final = 32
+BATCH_ID: Final = 32
+JOB_ID: Final = 16
+"""Bytes of an aggregation job's, a collection job's or an aggregate share's id."""
+LATEST: Final = (1 << 64) - 1
+"""The last time, and the longest duration, that there is."""
+
+ReportId = Annotated[bytes, fixed(REPORT_ID)]
+TaskId = Annotated[bytes, fixed(TASK_ID)]
+Time = Annotated[int, number(8)]
+Duration = Annotated[int, number(8)]
+Share = Annotated[bytes, opaque(4)]
+"""What a VDAF encodes: a public share, an aggregation parameter."""
+Payload = Annotated[bytes, opaque(4, least=1)]
+
+
+def check_fraction(what: str, numerator: int, denominator: int, least: int = 1) -> None:
+    """InputError unless this is a fraction as task extensions hold it: two 64-bit numbers, in lowest terms.
+
+    >>> check_fraction("a chance", 0, 1, least=0)
+    """
+    if not (least <= numerator <= LATEST and 1 <= denominator <= LATEST and gcd(numerator, denominator) == 1):
+        raise InputError(
+            f"{what} is a fraction of 64-bit numbers from {least} on, in lowest terms, not {numerator}/{denominator}"
+        )
+
+
+class Role(IntEnum):
+    """Who takes part.
+
+    >>> Role.LEADER.value, Role.HELPER.value
+    (2, 3)
+    """
+
+    COLLECTOR = 0
+    CLIENT = 1
+    LEADER = 2
+    HELPER = 3
+
+
+class ReportError(IntEnum):
+    """Why one report is not taken; the others of its message may be.
+
+    >>> ReportError.REPORT_REPLAYED.value
+    2
+    """
+
+    RESERVED = 0
+    BATCH_COLLECTED = 1
+    REPORT_REPLAYED = 2
+    REPORT_DROPPED = 3
+    HPKE_UNKNOWN_CONFIG_ID = 4
+    HPKE_DECRYPT_ERROR = 5
+    VDAF_VERIFY_ERROR = 6
+    TASK_EXPIRED = 7
+    INVALID_MESSAGE = 8
+    REPORT_TOO_EARLY = 9
+    TASK_NOT_STARTED = 10
+    OUTDATED_CONFIG = 11
+
+
+@dataclass(frozen=True)
+class Interval(Structure):
+    """From `start` up to, and without, `start + duration`, in time precisions of the task (DAP-09: in seconds).
+
+    >>> day = Interval(10, 2)
+    >>> 9 in day, 10 in day, 11 in day, 12 in day, day.end
+    (False, True, True, False, 12)
+    """
+
+    start: Time
+    duration: Duration
+
+    @property
+    def end(self) -> int:
+        """The first time after it."""
+        return self.start + self.duration
+
+    def checked(self) -> Self:
+        """Itself; CodecError if it is empty, or ends after the last time there is."""
+        if not self.start < self.end <= LATEST:
+            raise CodecError(f"an interval of {self.duration} from {self.start} is empty, or ends after time itself")
+        return self
+
+    def __contains__(self, time: object) -> bool:
+        return isinstance(time, int) and self.start <= time < self.end
+
+    def within(self, other: "Interval") -> bool:
+        """Whether all its times are the other's too."""
+        return other.start <= self.start and self.end <= other.end
+
+
+@dataclass(frozen=True)
+class HpkeCiphertext(Structure):
+    """What one role sealed for another (RFC 9180, base mode), and the key it was sealed for.
+
+    >>> HpkeCiphertext(10, b"0123", b"4567").to_bytes().hex()
+    '0a0004303132330000000434353637'
+    """
+
+    config_id: Annotated[int, number(1)]
+    enc: Annotated[bytes, opaque(2, least=1)]
+    payload: Payload

@@ -1,0 +1,356 @@
+"""A policy as a text: TOML for people, canonical JSON for digests and signatures, both of the same shape."""
+
+import json
+from collections.abc import Callable
+from dataclasses import MISSING, fields
+from fractions import Fraction
+from hashlib import sha256
+from typing import Any
+
+from hazemap.codec.json_parser import Limits, parsed
+from hazemap.errors import CodecError, InputError
+from hazemap.federated.recipes.event_stream import EventField, EventStream, EventType
+from hazemap.federated.recipes.policy import (
+    Accounting,
+    AnalysisBudget,
+    ApprovedCohortField,
+    Carrier,
+    DeviceLimit,
+    FieldBudget,
+    ShippedPolicy,
+)
+from hazemap.federated.recipes.query_class import (
+    FUNCTIONS,
+    AnyQueryOverFields,
+    ListedQueries,
+    ParameterRange,
+    QueryClass,
+    QueryTemplate,
+    QueryTemplates,
+    StreamFieldName,
+)
+from hazemap.federated.recipes.query_class import FieldType as ParameterType
+from hazemap.federated.recipes.sql_query import Parameter, SqlQuery
+from hazemap.federated.recipes.toml_text import toml_table
+from hazemap.privacy.budget import exact
+
+LIMITS = Limits(length=1 << 20, items=1 << 16, work=0, depth=12)
+"""A policy has a megabyte at most."""
+
+LONGEST_TOML = 1 << 18
+
+_NOTHING = object()
+
+
+def _decimal(text: str) -> "_Decimal":
+    """A number as TOML has it, where digits may be grouped by underscores."""
+    return _Decimal(text.replace("_", ""))
+
+
+class _Decimal(str):
+    """A number of TOML as it is written: 0.1 stays a tenth, and 1e999999999 is refused, not computed."""
+
+    __slots__ = ()
+
+
+def from_toml(text: str) -> ShippedPolicy:
+    """The policy in a TOML text; `InputError` says what is wrong with it."""
+    return from_document(toml_table(text, "the policy", LONGEST_TOML, _decimal))
+
+
+def from_json(text: str | bytes) -> ShippedPolicy:
+    """The policy in a JSON text; `InputError` says what is wrong with it."""
+    try:
+        return from_document(parsed(text, LIMITS))
+    except CodecError as error:
+        raise InputError(f"the policy cannot be read: {error}") from None
+
+
+def canonical(policy: ShippedPolicy) -> bytes:
+    """The text of a policy that is signed: JSON, sorted keys, ASCII alone, no spaces, fractions in lowest terms."""
+    return json.dumps(to_document(policy), sort_keys=True, separators=(",", ":")).encode()
+
+
+def digest(policy: ShippedPolicy) -> bytes:
+    """SHA-256 of the canonical text."""
+    return sha256(canonical(policy)).digest()
+
+
+def to_document(policy: ShippedPolicy) -> dict[str, Any]:
+    """The policy as plain values, as both kinds of text hold it."""
+    return {
+        "name": policy.name,
+        "version": policy.version,
+        "days": policy.days,
+        "limits": [_plain(each) for each in policy.limits],
+        "streams": {
+            each.name: {"keep": each.keep, "fields": [_written_field(field) for field in each.fields]}
+            for each in policy.streams
+        },
+        "fields": {str(each.field): {k: v for k, v in _plain(each).items() if k != "field"} for each in policy.fields},
+        "analyses": {each.name: _written_analysis(each) for each in policy.analyses},
+        "accounting": policy.accounting.value,
+    }
+
+
+def from_document(found: Any) -> ShippedPolicy:
+    """The policy in plain values; every key is known, and of its type."""
+    page = _Page(found, "a policy", {each.name for each in fields(ShippedPolicy)})
+    return ShippedPolicy(
+        name=page.text("name"),
+        version=page.whole("version"),
+        days=page.whole("days"),
+        limits=tuple(_limit(each) for each in page.items("limits")),
+        streams=tuple(_stream(name, each) for name, each in page.table("streams").items()),
+        fields=tuple(_field(name, each) for name, each in page.table("fields", {}).items()),
+        analyses=tuple(_analysis(name, each) for name, each in page.table("analyses", {}).items()),
+        accounting=_one_of(Accounting, page.text("accounting", "basic"), "the accounting of a policy"),
+    )
+
+
+def from_signed(found: Any) -> ShippedPolicy:
+    """The policy in plain values that were signed, written in the one way in which they are (`canonical`)."""
+    policy = from_document(found)
+    if json.dumps(found, sort_keys=True, separators=(",", ":")).encode() != canonical(policy):
+        raise InputError("a policy that is signed is written as `hazemap policy sign` writes it, and in no other way")
+    return policy
+
+
+class _Page:
+    """A table of a document: hands each key over by its type, and refuses keys that nobody asks for."""
+
+    def __init__(self, found: Any, what: str, known: set[str]) -> None:
+        if not isinstance(found, dict):
+            raise InputError(f"{what} is a table of names and values; found a {type(found).__name__}")
+        if strange := sorted(set(found) - known):
+            raise InputError(f"{what} says nothing about {strange[0]!r:.80}; it knows {', '.join(sorted(known))}")
+        self.found, self.what = found, what
+
+    def _value(self, key: str, default: Any, fits: Callable[[Any], bool], kind: str) -> Any:
+        value = self.found.get(key, default)
+        if value is _NOTHING:
+            raise InputError(f"{self.what} says {key}: {kind}; it is missing")
+        if not fits(value):
+            raise InputError(f"{key} of {self.what} is {kind}; found a {type(value).__name__}")
+        return value
+
+    def text(self, key: str, default: Any = _NOTHING) -> str:
+        return str(self._value(key, default, lambda value: type(value) is str, "a text"))
+
+    def whole(self, key: str) -> int:
+        return int(self._value(key, _NOTHING, lambda value: type(value) is int, "a whole number"))
+
+    def truth(self, key: str, default: bool) -> bool:
+        return bool(self._value(key, default, lambda value: isinstance(value, bool), "true or false"))
+
+    def number(self, key: str) -> Fraction:
+        kind = "a number, or a text such as '1/3'"
+        value = self._value(key, _NOTHING, lambda value: type(value) in (int, float, str, _Decimal), kind)
+        return exact(value, f"{key} of {self.what}")
+
+    def items(self, key: str, default: Any = _NOTHING) -> list[Any]:
+        return list(self._value(key, default, lambda value: isinstance(value, list), "a list"))
+
+    def texts(self, key: str, default: Any = _NOTHING) -> tuple[str, ...]:
+        texts = self.items(key, default)
+        if not all(type(each) is str for each in texts):
+            raise InputError(f"{key} of {self.what} is a list of texts")
+        return tuple(texts)
+
+    def table(self, key: str, default: Any = _NOTHING) -> dict[str, Any]:
+        return dict(self._value(key, default, lambda value: isinstance(value, dict), "a table"))
+
+    def names(self, key: str, default: Any = _NOTHING) -> tuple[StreamFieldName, ...]:
+        return tuple(StreamFieldName.parse(each) for each in self.texts(key, default))
+
+
+def _one_of(kind: type[Any], text: str, what: str) -> Any:
+    known = {each.value: each for each in kind}
+    if text not in known:
+        raise InputError(f"{what} is one of {', '.join(known)}; found {text!r:.40}")
+    return known[text]
+
+
+def _keys(kind: type[Any], *others: str) -> set[str]:
+    return {each.name for each in fields(kind)} - {"field", "name"} | set(others)
+
+
+def _plain(thing: Any) -> dict[str, Any]:
+    found = {each.name: getattr(thing, each.name) for each in fields(thing)}
+    return {key: str(value) if isinstance(value, Fraction) else value for key, value in found.items()}
+
+
+def _limit(found: Any) -> DeviceLimit:
+    page = _Page(found, "a limit", _keys(DeviceLimit))
+    return DeviceLimit(page.whole("days"), page.number("epsilon"), page.number("delta"), page.whole("reports"))
+
+
+def _stream(name: str, found: Any) -> EventStream:
+    page = _Page(found, f"the stream {name:.80}", _keys(EventStream, "fields"))
+    return EventStream(name, tuple(_event_field(each) for each in page.items("fields")), page.whole("keep"))
+
+
+def _event_field(found: Any) -> EventField:
+    page = _Page(found, "a field of a stream", _keys(EventField, "name"))
+    type_ = _one_of(EventType, page.text("type"), "the type of a field")
+    return EventField(page.text("name"), type_, page.texts("values", []), page.truth("optional", False))
+
+
+def _written_field(field: EventField) -> dict[str, Any]:
+    values = {"values": list(field.values)} if field.values else {}
+    return {"name": field.name, "type": field.type.value, **values, **({"optional": True} if field.optional else {})}
+
+
+def _field(name: str, found: Any) -> FieldBudget:
+    page = _Page(found, f"the budget of the field {name:.80}", _keys(FieldBudget))
+    local, epsilon, delta = (page.number(key) for key in ("local_epsilon", "epsilon", "delta"))
+    return FieldBudget(StreamFieldName.parse(name), local, epsilon, delta, page.whole("reports"))
+
+
+def _analysis(name: str, found: Any) -> AnalysisBudget:
+    what = f"the analysis {name:.80}"
+    page = _Page(found, what, _keys(AnalysisBudget))
+    return AnalysisBudget(
+        name=name,
+        purpose=page.text("purpose"),
+        epsilon=page.number("epsilon"),
+        delta=page.number("delta"),
+        reports=page.whole("reports"),
+        queries=_queries(page.table("queries"), what),
+        minimum_cohort=page.whole("minimum_cohort"),
+        carriers=tuple(_one_of(Carrier, each, f"a carrier of {what}") for each in page.texts("carriers")),
+        cohort_fields=tuple(_cohort_field(*each) for each in page.table("cohort_fields", {}).items()),
+    )
+
+
+def _cohort_field(name: str, found: Any) -> ApprovedCohortField:
+    return ApprovedCohortField(name, StreamFieldName.parse(found))
+
+
+def _written_analysis(analysis: AnalysisBudget) -> dict[str, Any]:
+    plain = _plain(analysis) | {
+        "queries": _written_queries(analysis.queries),
+        "carriers": [each.value for each in analysis.carriers],
+        "cohort_fields": {each.name: str(each.field) for each in analysis.cohort_fields},
+    }
+    return {key: value for key, value in plain.items() if key != "name"}
+
+
+def _queries(found: Any, what: str) -> QueryClass:
+    page = _Page(found, f"the query class of {what}", {"fields", "functions", "listed", "templates"})
+    read, functions = page.names("fields"), page.texts("functions", list(FUNCTIONS))
+    if "listed" in page.found and "templates" in page.found:
+        raise InputError(f"the query class of {what} has listed queries or templates, not both")
+    if "listed" in page.found:
+        return ListedQueries(tuple(_query(each) for each in page.items("listed")), read, functions)
+    if "templates" in page.found:
+        return QueryTemplates(tuple(_template(each) for each in page.items("templates")), read, functions)
+    return AnyQueryOverFields(read, functions)
+
+
+def _query(found: Any) -> SqlQuery:
+    page = _Page(found, "a listed query", {"text", "parameters"})
+    handed = page.table("parameters", {}).items()
+    return SqlQuery(page.text("text"), tuple(Parameter(name, _value(value)) for name, value in handed))
+
+
+def _template(found: Any) -> QueryTemplate:
+    page = _Page(found, "a template", {"text", "parameters"})
+    return QueryTemplate(page.text("text"), tuple(_range(*each) for each in page.table("parameters").items()))
+
+
+def _range(name: str, found: Any) -> ParameterRange:
+    page = _Page(found, f"the parameter {name:.63}", {"type", "low", "high", "choices"})
+    type_ = _one_of(ParameterType, page.text("type"), "the type of a parameter")
+    low, high = (_value(page.found.get(key)) for key in ("low", "high"))
+    return ParameterRange(name, type_, low, high, tuple(_value(each) for each in page.items("choices", [])))
+
+
+def _value(found: Any) -> Any:
+    return float(exact(found, "a parameter")) if isinstance(found, _Decimal) else found
+
+
+def _written_queries(queries: QueryClass) -> dict[str, Any]:
+    page: dict[str, Any] = {"fields": [str(each) for each in queries.fields], "functions": list(queries.functions)}
+    if isinstance(queries, ListedQueries):
+        page["listed"] = [
+            {"text": each.text, "parameters": {one.name: one.value for one in each.parameters}}
+            for each in queries.queries
+        ]
+    if isinstance(queries, QueryTemplates):
+        page["templates"] = [
+            {"text": each.text, "parameters": {one.name: _written_range(one) for one in each.parameters}}
+            for each in queries.templates
+        ]
+    return page
+
+
+def _written_range(found: ParameterRange) -> dict[str, Any]:
+    values = {each.name: getattr(found, each.name) for each in fields(found) if each.default is not MISSING}
+    plain = {key: value for key, value in values.items() if value not in (None, ())}
+    return {"type": found.type.value, **{k: list(v) if isinstance(v, tuple) else v for k, v in plain.items()}}
+
+
+EXAMPLE = """\
+# A policy as a device ships with it: tables 1a and 1b of McMillan et al. (2022).
+name = "keyboard_statistics"
+version = 1
+days = 30                       # the period of all budgets below
+
+[[limits]]                      # over everything that a device answers
+days = 365
+epsilon = 6
+delta = 1e-5
+reports = 50
+
+[streams.keyboard]
+keep = 30                       # days
+fields = [
+  { name = "ngram", type = "text" },
+  { name = "perplexity", type = "real" },
+  { name = "at", type = "time" },
+]
+
+[streams.profile]
+keep = 365
+fields = [
+  { name = "age", type = "integer" },
+  { name = "locale", type = "category", values = ["en_US", "en_GB", "de_DE", "fr_FR"] },
+]
+
+[fields."keyboard.ngram"]       # table 1b
+local_epsilon = 5
+epsilon = 1
+delta = 1e-6
+reports = 1
+
+[fields."keyboard.perplexity"]
+local_epsilon = 8
+epsilon = 1
+delta = 1e-6
+reports = 1
+
+[fields."profile.age"]
+local_epsilon = 2
+epsilon = 0.3
+delta = 1e-6
+reports = 1
+
+[analyses.next_word]            # table 1a
+purpose = "better suggestions for the next word"
+epsilon = 0.5
+delta = 1e-6
+reports = 1
+minimum_cohort = 1000
+carriers = ["two servers", "secure sums"]
+cohort_fields = { locale = "profile.locale" }
+
+[analyses.next_word.queries]    # any query that reads these fields alone
+fields = ["keyboard.ngram", "keyboard.perplexity", "profile.age"]
+"""
+"""What `hazemap policy example` prints."""
+
+
+def example() -> ShippedPolicy:
+    """The policy of the paper's keyboard example."""
+    return from_toml(EXAMPLE)

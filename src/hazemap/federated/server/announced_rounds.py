@@ -1,0 +1,244 @@
+"""Rounds whose reports go to other servers: the coordinator only says what is asked, and hears who has reported.
+
+A device is shown the announcement until it says that its report has arrived where it goes, or that it declines. What
+it says is on the disk before it is acknowledged. A round that was announced keeps its people and its batch however
+often the server is started: a device that has reported sends the same bytes again, for nothing.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from hazemap.errors import NotOpened, Refused
+from hazemap.federated.server.campaign_store import CampaignStore
+from hazemap.federated.server.device_enrolment import Device, Enrolled
+from hazemap.federated.server.round_failure import PAID
+from hazemap.federated.server.shard import Late, SeatTask
+from hazemap.federated.service.store import Contradiction, Write
+from hazemap.federated.trust.carried_tasks import ANNOUNCED
+
+_OVER: Final = "this round is over, or does not ask this device: ask for work again"
+ASKED: Final = "asked"
+SENT: Final = "sent"
+DECLINED: Final = "declined"
+
+_NEW = "INSERT INTO announcements (batch, campaign, round, task, secret) VALUES (?, ?, ?, ?, ?)"
+_PERSON = "INSERT INTO announced_people (batch, device, state, reason) VALUES (?, ?, 'asked', '')"
+_FOUND = "SELECT batch, task, secret FROM announcements WHERE campaign = ? AND round = ?"
+_PEOPLE = "SELECT device, state, reason FROM announced_people WHERE batch = ? ORDER BY device"
+_REPLY = "UPDATE announced_people SET state = ?, reason = ? WHERE batch = ? AND device = ? AND state = 'asked'"
+_CREDITED = (
+    "INSERT INTO credited_people (batch, device) SELECT batch, device FROM announced_people "
+    "WHERE batch = ? AND device = ? AND state <> 'declined' "
+    "ON CONFLICT (batch, device) DO UPDATE SET device = excluded.device"
+)
+_ALL_CREDITED = "SELECT count(*) FROM credited_people WHERE batch = ?"
+_NOBODY = "DELETE FROM announced_people WHERE batch = ?"
+_NEVER = "DELETE FROM announcements WHERE batch = ?"
+_CLOSED = "UPDATE announcements SET secret = NULL WHERE campaign = ? AND round = ?"
+
+
+@dataclass(frozen=True)
+class Announcement:
+    """A round as it is stored: its batch of 32 bytes, the task that devices see, what only this server knows."""
+
+    batch: bytes
+    campaign: str
+    round: int
+    task: str
+    secret: bytes = field(repr=False)
+
+    def begun(self, people: Iterable[Device]) -> tuple[Write, ...]:
+        """The statements that store it: before anybody is shown it."""
+        new = Write(_NEW, (self.batch, self.campaign, self.round, self.task, self.secret))
+        return (new, *(Write(_PERSON, (self.batch, each.name)) for each in people))
+
+
+def stored_announcement(store: CampaignStore, campaign: str, round_: int) -> Announcement | None:
+    """The announcement of a round that was begun."""
+    found = store.read(_FOUND, campaign, round_)
+    if not found:
+        return None
+    [(batch, task, secret)] = found
+    return Announcement(bytes(batch), campaign, round_, task, b"" if secret is None else bytes(secret))
+
+
+def forgotten(campaign: str, round_: int) -> Write:
+    """The statement that deletes what only this server knew of a round, once it is answered."""
+    return Write(_CLOSED, (campaign, round_))
+
+
+def check_counted(store: CampaignStore, announcement: Announcement, reports: int) -> None:
+    """`Refused`, in words, where servers have counted more reports than people were given a credential.
+
+    Each of the two counts a credential once, whatever the other says; a number with noise is never looked at.
+    """
+    [(issued,)] = store.read(_ALL_CREDITED, announcement.batch)
+    if reports > issued:
+        raise Refused(
+            f"round {announcement.round}: the servers counted {reports:,} reports, but only {issued:,} people were "
+            f"given a credential for one: a server does not follow the protocol, so nothing of this round is "
+            f"published{PAID}ask other servers"
+        )
+
+
+def given_up(batch: bytes) -> tuple[Write, ...]:
+    """The statements that make a round as if it had not been announced: asked again, it has another batch."""
+    return Write(_NOBODY, (batch,)), Write(_NEVER, (batch,))
+
+
+@dataclass(frozen=True)
+class Turnout:
+    """How many of a round's people have reported, declined (by reason), or said nothing."""
+
+    sent: int
+    declined: Counter[str]
+    silent: int
+
+    def check(self, round_: int, least: int) -> None:
+        """`NotOpened`, in words, unless enough have reported."""
+        if self.sent >= least:
+            return
+        why = [f"{self.silent:,} did not answer in time"] * bool(self.silent)
+        if self.declined:
+            [(reason, _)] = self.declined.most_common(1)
+            why.append(f"{self.declined.total():,} declined (most often: {reason[:200]})")
+        asked = self.sent + self.silent + self.declined.total()
+        raise NotOpened(
+            f"round {round_}: {self.sent:,} of {asked:,} people have reported, and {least:,} had to; {', '.join(why)}"
+            f"{PAID}`hazemap campaign resume` waits for the same people again, which costs those who have reported "
+            "nothing, and `hazemap campaign release-partial` publishes what earlier rounds answered"
+        )
+
+
+def nothing_more(_: Device) -> bytes:
+    """What a device is told besides a round that is the same for all."""
+    return b""
+
+
+def no_credentials(_: Device, keys: bytes) -> bytes:  # noqa: ARG001 - see `Issue`
+    """Of a round whose carrier takes no credentials that a device asks for."""
+    raise Late("no credentials are given out for this round")
+
+
+Issue = Callable[[Device, bytes], bytes]
+"""A device's credentials for a round, for keys that it has signed: the same each time. `Refused` for others."""
+
+
+class OpenRound:
+    """A round while devices report. `own` is what each device alone is told besides, `issue` gives credentials out."""
+
+    def __init__(
+        self,
+        announcement: Announcement,
+        states: dict[str, tuple[str, str]],
+        until: datetime,
+        own: Callable[[Device], bytes],
+        issue: Issue = no_credentials,
+    ) -> None:
+        self.announcement, self.states, self.until, self.own, self.issue = announcement, states, until, own, issue
+        self.changed = asyncio.Event()
+        self.credited = set[str]()
+        """devices of which it is on the disk that they were given credentials"""
+
+    @property
+    def turnout(self) -> Turnout:
+        """How it stands."""
+        states = Counter(state for state, _ in self.states.values())
+        declined = Counter(reason for state, reason in self.states.values() if state == DECLINED)
+        return Turnout(states[SENT], declined, states[ASKED])
+
+    def waits_for(self, device: Device) -> bool:
+        """Whether this device has not said anything yet."""
+        return self.states.get(device.name, ("", ""))[0] == ASKED
+
+
+class Announcing:
+    """All rounds that are announced now."""
+
+    def __init__(self, store: CampaignStore, enrolled: Enrolled) -> None:
+        self.running: dict[bytes, OpenRound] = {}
+        self._store, self._enrolled = store, enrolled
+
+    async def turnout(
+        self,
+        announcement: Announcement,
+        enough: int,
+        seconds: float,
+        quiet: float | None = None,
+        own: Callable[[Device], bytes] = nothing_more,
+        issue: Issue = no_credentials,
+    ) -> Turnout:
+        """Show it to its people until all have answered, or the time is over; what was stored of them counts.
+
+        With `quiet` it also ends once `enough` have reported and nobody more has for so many seconds.
+        """
+        rows = await asyncio.to_thread(self._store.read, _PEOPLE, announcement.batch)
+        states = {name: (state, reason) for name, state, reason in rows}
+        until = datetime.now(UTC) + timedelta(seconds=seconds)
+        there = OpenRound(announcement, states, until, own, issue)
+        people = [device for device in self._enrolled if device.name in states]
+        self.running[announcement.batch] = there
+        for device in people:
+            device.announced[announcement.batch] = there
+        try:
+            while (left := (until - datetime.now(UTC)).total_seconds()) > 0 and there.turnout.silent:
+                pause = min(left, quiet) if quiet is not None and there.turnout.sent >= enough else left
+                there.changed.clear()
+                try:
+                    async with asyncio.timeout(pause):  # `wait_for` may lose a cancellation
+                        await there.changed.wait()
+                except TimeoutError:
+                    break
+            return there.turnout
+        finally:
+            del self.running[announcement.batch]
+            for device in people:
+                device.announced.pop(announcement.batch, None)
+
+    @staticmethod
+    def work(device: Device) -> SeatTask | None:
+        """The first announcement that a device has not answered."""
+        for batch, there in device.announced.items():
+            if there.waits_for(device):
+                return SeatTask(batch, ANNOUNCED, there.announcement.task, there.own(device), there.until)
+        return None
+
+    async def credentials(self, device: Device, batch: bytes, keys: bytes) -> bytes:
+        """A device's credentials for a round; that it has them is on the disk before they leave. `Late` if unasked.
+
+        Who asks again gets the same. Who has said that the report has arrived may ask again, too: the answer is lost.
+        `Refused` for keys that the device has not signed, `Late` where it has declined: the database decides that,
+        whatever the device says at the same time.
+        """
+        there = device.announced.get(batch)
+        if there is None or there.states[device.name][0] == DECLINED:
+            raise Late(_OVER)
+        made = await asyncio.to_thread(there.issue, device, keys)
+        if device.name not in there.credited:
+            try:
+                await self._store.write(Write(_CREDITED, (batch, device.name), rows=1))
+            except Contradiction:
+                raise Late(_OVER) from None
+            there.credited.add(device.name)
+        return made
+
+    async def answered(self, device: Device, batch: bytes, declined: str | None, *also: Write) -> None:
+        """A device says that it has reported, or why it declines: on the disk when this returns. `Late` if unasked.
+
+        What is written `also` is in its transaction, or alone where the device had answered before.
+        """
+        there = device.announced.get(batch)
+        if there is None:
+            raise Late(_OVER)
+        if not there.waits_for(device):
+            if also:
+                await self._store.write(*also)
+            return
+        state = (SENT, "") if declined is None else (DECLINED, declined)
+        await self._store.write(Write(_REPLY, (*state, batch, device.name)), *also)
+        there.states[device.name] = state
+        there.changed.set()

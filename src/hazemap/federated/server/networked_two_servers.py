@@ -1,0 +1,134 @@
+"""Rounds over two servers: a report for each question of a campaign, or for each recipe of a study.
+
+A round's tasks follow from its announcement, their keys from a secret that is stored with it. So a coordinator that is
+killed anywhere gives the aggregators the same tasks again, shows the same announcement, and collects the same sums.
+"""
+
+import asyncio
+from collections.abc import Callable
+from time import time
+from typing import ClassVar
+
+import numpy as np
+
+from hazemap.codec import loads
+from hazemap.errors import InputError, Refused, TranscriptMismatch, Unanswerable
+from hazemap.federated.aggregator.collector_client import CollectorClient
+from hazemap.federated.aggregator.task_file import TaskFile
+from hazemap.federated.protocols.dap.collector import AggregateResult
+from hazemap.federated.server.announced_rounds import Announcement, check_counted
+from hazemap.federated.server.campaign_spec import ORDER, Campaign
+from hazemap.federated.server.carried_rounds import CarriedCampaign, CarriedRounds
+from hazemap.federated.server.patient_collection import collected
+from hazemap.federated.server.stoppable_wait import stoppable
+from hazemap.federated.server.task_provisioning import SECRET, files_of, issuing, provision
+from hazemap.federated.trust.carried_tasks import CARRIED, CarriedTask
+from hazemap.federated.trust.device_tasks import Task
+from hazemap.federated.trust.one_hot_reports import vectors
+from hazemap.federated.trust.randomised_reports import debiased
+from hazemap.federated.trust.report_batch import asked_of
+from hazemap.federated.trust.report_carriers import ByTwoServers
+from hazemap.federated.trust.two_server_recipes import asked, recipe_blank
+from hazemap.federated.trust.two_server_tasks import PRECISION, batch_interval, round_noise, round_tasks
+from hazemap.federated.trust.two_servers import TwoServerPrices
+from hazemap.privacy.budget import Budget
+from hazemap.privacy.random_stream import Stream
+from hazemap.queries.noisy_queries import Answer, Question
+
+
+def check_first_round(campaign: Campaign) -> None:
+    """`InputError` for a campaign whose first question no report of a single 1 answers: before anything is paid."""
+    try:
+        first = next(iter(campaign.algorithm.rounds(TwoServerPrices(campaign.budget))))
+        vectors(asked_of(first, "two servers").encoder)
+    except Unanswerable as error:
+        raise InputError(f"two servers do not answer this: {error}") from error
+
+
+class NetworkedTwoServers(CarriedCampaign):
+    """The trust model of a campaign: a task for each vector that is asked; sums carry the noise of both servers."""
+
+    SECRET: ClassVar[int] = SECRET
+
+    def prices(self, budget: Budget) -> TwoServerPrices:
+        """What a share of this budget buys."""
+        return TwoServerPrices(budget)
+
+    async def answer(self, question: Question, price: Budget) -> Answer:
+        """The noisy sums; stored when this returns."""
+        answer = await summed(self, self.task(question, price))
+        self.rounds += 1
+        return answer
+
+
+class TwoServerRecipes(CarriedRounds):
+    """The rounds of a study: a task for each recipe; sums carry the noise of people's reports and of the servers'."""
+
+    SECRET: ClassVar[int] = SECRET
+
+    async def asked(self, task: Task) -> Answer:
+        """The unbiased numbers of people in each bin; stored when this returns."""
+        return await summed(self, task)
+
+
+def still_taken(announcement: Announcement) -> bool:
+    """Whether the servers still take reports of a round that was announced."""
+    carried: CarriedTask = loads(announcement.task, CARRIED, CarriedTask, ORDER)
+    return int(time()) < batch_interval(carried).end * PRECISION
+
+
+async def summed(rounds: CarriedRounds, task: Task) -> Answer:
+    """Give out a round's tasks, wait for reports, collect; the answer is stored when this returns."""
+    import httpx
+
+    announcement, carried = await rounds.announced(task)
+    peers, issuer = rounds.house.peers, rounds.house.identity
+    tasks = await asyncio.to_thread(round_tasks, carried, issuer.public)
+    files = [files_of(each, announcement.secret) for each in tasks]
+    async with httpx.AsyncClient(verify=peers.trusting(), timeout=60) as http:
+        await provision(http, peers, files)
+    await rounds.reported(announcement, issue=issuing(issuer, announcement.secret, announcement.batch, tasks))
+    collectors = [each["collector"] for each in files]
+
+    def collect(pause: Callable[[float], None]) -> list[AggregateResult]:
+        return _collected(rounds, carried, collectors, pause)
+
+    results = await stoppable(collect)
+    await asyncio.to_thread(check_counted, rounds.store, announcement, max(each.count for each in results))
+    return await rounds.stored(carried.task, await asyncio.to_thread(_answered, carried, results))
+
+
+def _collected(
+    rounds: CarriedRounds, carried: CarriedTask, files: list[TaskFile], pause: Callable[[float], None]
+) -> list[AggregateResult]:
+    """The sums of each task. What was collected before gives the same again."""
+    import httpx
+
+    interval = batch_interval(carried)
+    with httpx.Client(verify=rounds.house.peers.trusting(), timeout=60) as http:
+        return [collected(CollectorClient(file, http, sleep=pause), interval, pause=pause) for file in files]
+
+
+def _answered(carried: CarriedTask, results: list[AggregateResult]) -> Answer:
+    people = min(each.count for each in results)
+    if sum(len(each.sums) for each in results) != carried.task.question.size:
+        raise TranscriptMismatch("the servers' sums are of another question than was asked")
+    if carried.task.recipe is not None:
+        return _of_reports(carried, [number for each in results for number in each.sums], people)
+    sums = np.concatenate([np.array(each.sums, dtype=np.int64) for each in results])
+    noise = round_noise(carried)
+    return Answer(sums, np.array([noise.stddev]), noise.kurtosis, people)
+
+
+def _of_reports(carried: CarriedTask, sums: list[int], people: int) -> Answer:
+    """What sums of randomised bits say; `Refused` for what cannot be such sums."""
+    task, carrier = carried.task, carried.carrier
+    assert isinstance(carrier, ByTwoServers)  # noqa: S101 - of recipes there is no other
+    blank = 2 * recipe_blank(task, carrier).reports
+    if people < carrier.minimum or not all(0 <= number <= people + blank for number in sums):
+        raise Refused(
+            f"the servers' sums are not of {carried.carrier.minimum:,} reports or more whose numbers are 0 or 1: one "
+            "of the servers does not follow the protocol"
+        )
+    _, law = asked(task)
+    return debiased(law, np.array(sums, dtype=np.int64), people, Stream.from_os(), blank)

@@ -1,0 +1,1 @@
+"""Trust models over devices: what answers an algorithm's queries without one party that sees the rows."""

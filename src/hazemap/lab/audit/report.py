@@ -1,0 +1,114 @@
+"""The report of an audit as a page: what was examined, what was found, and what no audit can see."""
+
+from html import escape
+from math import inf
+
+from hazemap.lab.audit.audit import Report
+from hazemap.lab.audit.findings import AuditFinding
+
+LIMITS = (
+    "A lower bound is what was proved of these tables by these runs. It is no upper bound: the proof is that.",
+    "Neighbours are made by hand to be hard. A fault that shows on other tables only is not found.",
+    "Whether the system's randomness is random: noise that is predictable to somebody and looks random is not found.",
+    "What is not in the file or the ledger: time, memory, what is printed, what a process leaves on a disk.",
+    "Events of a probability far below one in the number of runs; so large ε cannot be told from larger ones.",
+)
+"""What an audit cannot see."""
+
+
+def markdown(report: Report) -> str:
+    """The page in Markdown: the verdict, bounds by setting, everything that is broken, limits."""
+    return "\n".join([*_verdict(report), "", *_bounds(report), *_broken(report), *_silent(report), *_limits(), ""])
+
+
+def html(report: Report) -> str:
+    """The same as one HTML file without anything from elsewhere."""
+    rows, open_table = [], False
+    for line in markdown(report).splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")] if line.startswith("|") else []
+        if cells and set(line) <= set("|- "):
+            continue
+        if cells and not open_table:
+            rows.append("<table>")
+        if open_table and not cells:
+            rows.append("</table>")
+        open_table = bool(cells)
+        if cells:
+            rows.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
+        elif line.startswith("#"):
+            depth = len(line) - len(line.lstrip("#"))
+            rows.append(f"<h{depth}>{escape(line.lstrip('# '))}</h{depth}>")
+        elif line.startswith("* "):
+            rows.append(f"<p>• {escape(line[2:])}</p>")
+        elif line:
+            rows.append(f"<p>{escape(line)}</p>")
+    style = "body{font:16px sans-serif;max-width:70em;margin:2em auto}td{border-top:1px solid #ccc;padding:.2em .6em}"
+    return f'<!doctype html><meta charset="utf-8"><title>Audit</title><style>{style}</style>\n' + "\n".join(rows) + "\n"
+
+
+def verdict(report: Report) -> str:
+    """One sentence."""
+    looked = f"{len(report.findings):,} things were looked at in {report.releases:,} runs"
+    sure = f"at a confidence of {100 * report.confidence:g} % for all of them together"
+    if report.broken:
+        return f"{looked}: {len(report.broken):,} do not hold, {sure}"
+    if report.nothing:
+        return f"nothing could be audited: all {report.releases:,} runs were refused or failed, so nothing was released"
+    return f"{looked}: no lower bound is above what is stated, and nothing else is broken, {sure}"
+
+
+def bounds(report: Report) -> dict[str, dict[str, float]]:
+    """Of each setting the largest lower bound by kind of evidence, and what is stated."""
+    found: dict[str, dict[str, float]] = {}
+    for each in report.findings:
+        if each.bound is not None:
+            row = found.setdefault(each.about.partition(": ")[0], {"stated": each.stated})
+            row[each.evidence] = max(row.get(each.evidence, 0.0), each.bound)
+    return found
+
+
+def _verdict(report: Report) -> list[str]:
+    planted = f" of a build with a planted fault, {report.plant}" if report.plant else ""
+    return [f"# Audit{planted}", "", f"{verdict(report)}. It took {report.seconds:,.0f} seconds."]
+
+
+def _bounds(report: Report) -> list[str]:
+    lines = ["## Lower bounds", "", "| setting | stated | largest lower bound | by |", "|---|---|---|---|"]
+    for setting, row in bounds(report).items():
+        evidence = max((name for name in row if name != "stated"), key=lambda name: row[name])
+        lines.append(f"| {setting} | {row['stated']:.4g} | {shown(row[evidence])} | {evidence} |")
+    return lines
+
+
+def shown(bound: float) -> str:
+    """A bound with three digits."""
+    return "∞" if bound == inf else f"{bound:.3f}"
+
+
+def _broken(report: Report) -> list[str]:
+    if not report.broken:
+        return []
+    listed = (f"* {each.evidence} ({each.about}): {told(each)}; {each.note}".rstrip("; ") for each in report.broken)
+    return ["", "## What does not hold", "", *listed]
+
+
+def _silent(report: Report) -> list[str]:
+    if not report.silent:
+        return []
+    return [
+        "",
+        "## What released nothing, so that nothing is known of it",
+        "",
+        *(f"* {each}" for each in report.silent),
+    ]
+
+
+def told(each: AuditFinding) -> str:
+    """What a finding says in numbers."""
+    if each.bound is not None:
+        return f"{each.measure} is at least {shown(each.bound)}, and {each.stated:.4g} is stated"
+    return f"by chance with probability {each.pvalue:.1g} at most" if each.pvalue is not None else "certain"
+
+
+def _limits() -> list[str]:
+    return ["", "## What an audit cannot see", "", *(f"* {each}" for each in LIMITS)]

@@ -1,0 +1,87 @@
+"""Writes the page of a comparison: figures, tables and explanations, from the results alone."""
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+from hazemap import __version__
+from hazemap.draw.figure_layout import save
+from hazemap.files.atomic_write import write_whole
+from hazemap.lab.compare.html_page import html_page
+from hazemap.lab.compare.practice_findings import SAID, in_words
+from hazemap.lab.compare.presets import Preset
+from hazemap.lab.compare.result_tables import by_map
+from hazemap.lab.compare.results import Results
+
+PAGE, HTML, FIGURES = "page.md", "page.html", "figures"
+
+
+def written(preset: Preset, results: Results, folder: Path) -> list[Path]:
+    """Figures and a page with them into a folder, as Markdown and as one HTML file; the files, the pages first."""
+    (folder / FIGURES).mkdir(exist_ok=True)
+    pictures = []
+    for name, draw in preset.figures:
+        path = folder / FIGURES / f"{name}.png"
+        save(draw(results), path)
+        pictures.append(path)
+    text = page(preset, results, [f"{FIGURES}/{path.name}" for path in pictures])
+    write_whole(folder / PAGE, text.encode())
+    write_whole(folder / HTML, html_page(text, folder).encode())
+    return [folder / PAGE, folder / HTML, *pictures]
+
+
+def page(preset: Preset, results: Results, pictures: Sequence[str] = (), level: int = 1, tables: bool = True) -> str:
+    """Markdown: what was measured, pictures, verdicts, and with `tables` one for each map; a heading of this level."""
+    parts = [f"{'#' * level} {preset.title or preset.name}", _paragraph(_head(preset, results))]
+    parts += [_paragraph(preset.note)] if preset.note else []
+    origins = [
+        f"* {name}: {place.people:,} people, {place.extent}; {place.origin}" for name, place in results.maps.items()
+    ]
+    parts += ["\n".join(origins)] if origins else []
+    if words := in_words(results):
+        parts += [f"{'#' * (level + 1)} In words", _paragraph(SAID), "\n".join(f"* {line}" for line in words)]
+    parts += [f"![{Path(picture).stem}]({picture})" for picture in pictures]
+    shown = [*preset.told(results), *(by_map(results, preset.scores, preset.across) if tables else ())]
+    parts += [table.markdown(level + 1) for table in shown]
+    return "\n\n".join(parts) + "\n"
+
+
+def _head(preset: Preset, results: Results) -> str:
+    """What was measured, how often, and what the columns mean."""
+    head = f"{preset.what[0].upper()}{preset.what[1:]}. {_drawn(preset, results)}; hazemap {__version__}."
+    if any(score.startswith("mre") for score in preset.scores):
+        head += """ Errors of counts are of 2,000 random rectangles (or squares of a part of the area), relative to the
+        true count or to 20 people if that is more."""
+    if {"l1", "mse", "kl"} & set(preset.scores):
+        head += " Errors of the density are of the map that is shown, nothing below 0, of sum 1."
+    if _nothing_drawn(results):
+        return head
+    return f"{head} The best of a column is bold; ± is half a 95 % interval of the mean."
+
+
+def _drawn(preset: Preset, results: Results) -> str:
+    """How often; a trial may be of several releases, or of none."""
+    if _nothing_drawn(results):
+        return "Nothing is drawn: all follows from numbers that are public"
+    trials = results.frame.groupby(_labels(results), dropna=False)
+    number = trials["draws"].sum() if "draws" in results.frame else trials.size()
+    times = sorted({int(each) for each in number})
+    return f"{_range(times)} for each {preset.noun}, method and ε, with fresh noise of the operating system's"
+
+
+def _nothing_drawn(results: Results) -> bool:
+    return "draws" in results.frame and not results.frame["draws"].any()
+
+
+def _labels(results: Results) -> list[str]:
+    names = [name for name in results.frame if name in ("map", "method", "spelled", "at", "epsilon")]
+    return [*map(str, names), *(str(name) for name in results.frame if name.startswith("set_"))]
+
+
+def _range(times: Sequence[int]) -> str:
+    number = str(times[0]) if times[0] == times[-1] else f"{times[0]} to {times[-1]}"
+    return f"{number} release{'s' if times[-1] > 1 else ''}"
+
+
+def _paragraph(text: str) -> str:
+    return textwrap.fill(" ".join(text.split()), 120, break_on_hyphens=False)

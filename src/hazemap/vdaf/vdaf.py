@@ -1,0 +1,175 @@
+"""What every verifiable distributed aggregation function does (draft-irtf-cfrg-vdaf-20, section 5).
+
+A client splits its measurement into one share for each aggregator. The aggregators verify together that the shares
+belong to a valid measurement, and see nothing else of it; each adds up its shares; a collector adds up their sums.
+
+Whatever travels is bytes here. Shares of results are arrays of field elements, uint64[length, words of an element]:
+canonical numbers below the modulus, least significant word first, so that `numpy.ndarray.tobytes` is their encoding on
+little-endian machines and on others after a swap. Nothing here draws randomness: it is an argument.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from hazemap.errors import Refused
+from hazemap.machine_code.arrays import Words
+
+
+class InvalidReport(Refused):
+    """What one report does wrong: it is not counted, and says nothing of any other report.
+
+    `undecodable` tells bytes that are no share at all (`invalid_message` in DAP) from shares of an invalid measurement
+    (`vdaf_verify_error`).
+    """
+
+    def __init__(self, message: str, *, undecodable: bool = False) -> None:
+        super().__init__(message)
+        self.undecodable = undecodable
+
+
+class ReportShare(NamedTuple):
+    """What one aggregator holds of a report."""
+
+    nonce: bytes
+    public_share: bytes
+    input_share: bytes
+
+
+class Continuation(NamedTuple):
+    """Where one aggregator stands with a report, and what it tells the others."""
+
+    state: Any
+    """goes into `verify_next`, or through `encode_state` into a store"""
+    verifier_share: bytes
+
+
+class Vdaf(Protocol):
+    """One function with its parameters. Classes that inherit from it get verification of many reports by a loop.
+
+    `agg_param` is b"" where a function has none. Every method that reads what a client or another aggregator sent
+    raises `InvalidReport`, for that report alone; `InputError` is for the caller's own mistakes, such as a key of the
+    wrong length. `Refused` is for aggregation parameters and shares of whole batches that cannot be.
+    """
+
+    ID: int
+    """of the algorithm, in its version"""
+    SHARES: int
+    """aggregators"""
+    ROUNDS: int
+    """messages that the aggregators exchange for a report"""
+    NONCE_SIZE: int
+    """bytes of what tells reports apart, drawn by the client; public"""
+    RAND_SIZE: int
+    """bytes of randomness that a client needs for a report; secret"""
+    VERIFY_KEY_SIZE: int
+    """bytes of the aggregators' common key, secret from clients"""
+
+    @property
+    @abstractmethod
+    def share_sizes(self) -> tuple[int, ...]:
+        """Bytes of a report's public share, and of the input share of each aggregator."""
+
+    @abstractmethod
+    def shard(self, ctx: bytes, measurement: Any, nonce: bytes, rand: bytes) -> tuple[bytes, list[bytes]]:
+        """The public share and one input share for each aggregator; `InputError` for what cannot be measured."""
+
+    @abstractmethod
+    def verify_init(
+        self,
+        verify_key: bytes,
+        ctx: bytes,
+        agg_id: int,
+        agg_param: bytes,
+        nonce: bytes,
+        public_share: bytes,
+        input_share: bytes,
+    ) -> Continuation:
+        """Begin to verify a report as aggregator `agg_id` (0 is the leader)."""
+
+    @abstractmethod
+    def verifier_shares_to_message(self, ctx: bytes, agg_param: bytes, shares: Sequence[bytes]) -> bytes:
+        """What all aggregators said of a report in one round, in their order, as one message."""
+
+    @abstractmethod
+    def verify_next(self, ctx: bytes, state: Any, message: bytes) -> Continuation | Words:
+        """Go on with the message of a round: to the next one, or to the output share after the last."""
+
+    @abstractmethod
+    def is_valid(self, agg_param: bytes, previous: Sequence[bytes]) -> bool:
+        """Whether a report may be aggregated by this after what came before, the earliest first."""
+
+    @abstractmethod
+    def modulus(self, agg_param: bytes) -> int:
+        """The number of elements of the field in which results are shared."""
+
+    @abstractmethod
+    def output_length(self, agg_param: bytes) -> int:
+        """How many numbers a result has."""
+
+    @abstractmethod
+    def encode_state(self, agg_param: bytes, state: Any) -> bytes:
+        """A state for a store of this aggregator's own."""
+
+    @abstractmethod
+    def decode_state(self, agg_param: bytes, data: bytes) -> Any:
+        """What `encode_state` wrote; `CodecError` for anything else."""
+
+    @abstractmethod
+    def merge(self, agg_param: bytes, shares: Iterable[Words]) -> Words:
+        """The sum of output shares, aggregate shares or none, as an aggregate share; one array of memory."""
+
+    @abstractmethod
+    def share_of(self, agg_param: bytes, numbers: Sequence[int]) -> Words:
+        """Numbers (signed ones too) as field elements: what merges noise into an aggregate share."""
+
+    @abstractmethod
+    def encode_agg_share(self, agg_param: bytes, share: Words) -> bytes:
+        """An aggregate share as it travels to the collector; an output share has the same encoding."""
+
+    @abstractmethod
+    def decode_agg_share(self, agg_param: bytes, data: bytes) -> Words:
+        """What `encode_agg_share` wrote; `CodecError` for anything else."""
+
+    @abstractmethod
+    def unshard(self, agg_param: bytes, agg_shares: Sequence[Words]) -> list[int]:
+        """The result of one aggregate share from each aggregator: numbers below the modulus.
+
+        Noise may have carried some below 0: `two_server_noise.lifted` brings those back.
+        """
+
+    def verify_init_all(
+        self, verify_key: bytes, ctx: bytes, agg_id: int, agg_param: bytes, reports: Sequence[ReportShare]
+    ) -> list[Continuation | InvalidReport]:
+        """`verify_init` of many reports: what each raises stands in its place."""
+        found: list[Continuation | InvalidReport] = []
+        for report in reports:
+            try:
+                found.append(self.verify_init(verify_key, ctx, agg_id, agg_param, *report))
+            except InvalidReport as error:
+                found.append(error)
+        return found
+
+    def verifier_shares_to_messages(
+        self, ctx: bytes, agg_param: bytes, shares: Sequence[Sequence[bytes]]
+    ) -> list[bytes | InvalidReport]:
+        """`verifier_shares_to_message` of many reports: what each raises stands in its place."""
+        found: list[bytes | InvalidReport] = []
+        for each in shares:
+            try:
+                found.append(self.verifier_shares_to_message(ctx, agg_param, each))
+            except InvalidReport as error:
+                found.append(error)
+        return found
+
+    def verify_next_all(
+        self, ctx: bytes, states: Sequence[Any], messages: Sequence[bytes]
+    ) -> list[Continuation | Words | InvalidReport]:
+        """`verify_next` of many reports: what each raises stands in its place."""
+        found: list[Continuation | Words | InvalidReport] = []
+        for state, message in zip(states, messages, strict=True):
+            try:
+                found.append(self.verify_next(ctx, state, message))
+            except InvalidReport as error:
+                found.append(error)
+        return found
