@@ -242,6 +242,8 @@ def test_a_server_that_does_not_enrol_again_is_left_alone(store):
         (answer(403), Refused),
         (answer(201, content=b"{}"), CodecError),
         (answer(201, content=b'{"device": "d", "ticket": "a\\r\\nb"}'), CodecError),
+        (answer(201, content=b'{"device": "d", "ticket": ""}'), CodecError),
+        (answer(201, content=b'{"device": "d", "ticket": "%s"}' % (b"t" * 4_097)), CodecError),
     ],
 )
 def test_an_enrolment_that_is_no_enrolment_is_said_so(store, said, error):
