@@ -210,19 +210,16 @@ def test_two_processes_that_make_one_store_agree_on_its_key(path):
         assert other.unseal("log", 1, 1, one.seal("log", 1, 1, b"word")) == b"word"
 
 
-@pytest.mark.parametrize(
-    ("version", "added"),
-    [(1, ("campaigns", "events", "policies", "reports", "logs", "sums")), (2, ("logs", "sums")), (3, ("sums",))],
-)
-def test_an_older_store_gets_what_later_versions_added_and_keeps_what_it_has(path, version, added):
+def test_a_store_of_another_version_is_refused_and_left_as_it_was(path):
     with EncryptedStore.opened(path, create=True) as store:
         [device] = enrolment.add(store)
         Rows(store, device).add(PersonRows.of([LON], [LAT], time=0.0), None)
-        for table in added:
-            store.read(f"DROP TABLE {table}")
-        store.read(f"PRAGMA user_version = {version}")
-    for _ in range(2):
-        with EncryptedStore.opened(path) as store:
-            assert store.read("PRAGMA user_version") == [(4,)]
-            assert store.read("SELECT * FROM campaigns") == store.read("SELECT * FROM logs") == []
-            assert len(Rows(store, device)) == 1
+        store.read("PRAGMA user_version = 2")
+    with pytest.raises(FileError, match=r"another version of hazemap \(2\)"):
+        EncryptedStore.opened(path)
+    with sqlite3.connect(path) as database:
+        assert database.execute("PRAGMA user_version").fetchall() == [(2,)]
+        assert database.execute("SELECT count(*) FROM rows").fetchall() == [(1,)]
+        database.execute("PRAGMA user_version = 1")
+    with EncryptedStore.opened(path) as store:
+        assert len(Rows(store, device)) == 1

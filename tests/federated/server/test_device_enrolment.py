@@ -168,15 +168,6 @@ def test_a_proof_that_was_made_for_one_server_is_worth_nothing_at_another():
     assert maps.take(AT, device.public, asked.nonce, "code", asked.answered(device, AT, "code"))
 
 
-def test_an_older_device_is_told_what_to_do(tmp_path):
-    async def play(town):
-        older = {"identity": "00" * 32, "token": "t", "signature": "00" * 64}
-        return await town.http.post("/v1/enrol", json=older)
-
-    answer = told(tmp_path, [], play)
-    assert (answer.status_code, "update hazemap on the device" in answer.json()["error"]) == (426, True)
-
-
 def test_a_ticket_ends_by_the_servers_clock_and_is_renewed_by_the_same_identity(tmp_path, monkeypatch):
     async def play(town):
         [device] = town.devices

@@ -33,7 +33,7 @@ from hazemap.federated.device.store_encryption_keys import Origin, Secret, key_f
 from hazemap.federated.protocols.secure_aggregation.key_agreement import expand
 
 _APPLICATION = 0x485A4456  # "HZDV", in SQLite's header
-_SCHEMA = 4
+_SCHEMA = 1
 _TABLES = (
     "CREATE TABLE about (name TEXT PRIMARY KEY NOT NULL, value BLOB NOT NULL)",
     "CREATE TABLE devices (device INTEGER PRIMARY KEY AUTOINCREMENT, sealed BLOB NOT NULL)",
@@ -46,11 +46,6 @@ _TABLES = (
         PRIMARY KEY (device, sequence))""",
     """CREATE TABLE log (device INTEGER NOT NULL, sequence INTEGER NOT NULL, sealed BLOB NOT NULL,
         PRIMARY KEY (device, sequence))""",
-    f"PRAGMA application_id = {_APPLICATION}",
-)
-"""A session's `sealed` is NULL once it is over: its keys are gone, its tag stays for good."""
-
-_SECOND = (
     """CREATE TABLE campaigns (device INTEGER NOT NULL, tag BLOB NOT NULL, sealed BLOB NOT NULL,
         PRIMARY KEY (device, tag))""",
     """CREATE TABLE events (device INTEGER NOT NULL, stream BLOB NOT NULL, sequence INTEGER NOT NULL,
@@ -60,19 +55,13 @@ _SECOND = (
     "CREATE TABLE policies (version INTEGER PRIMARY KEY NOT NULL, sealed BLOB NOT NULL)",
     """CREATE TABLE reports (device INTEGER NOT NULL, tag BLOB NOT NULL, sealed BLOB NOT NULL,
         PRIMARY KEY (device, tag))""",
-    "PRAGMA user_version = 2",
-)
-_THIRD = (
     """CREATE TABLE logs (device INTEGER NOT NULL, tag BLOB NOT NULL, entries INTEGER NOT NULL, sealed BLOB NOT NULL,
         PRIMARY KEY (device, tag))""",
-    "PRAGMA user_version = 3",
-)
-_FOURTH = (
     "CREATE TABLE sums (device INTEGER PRIMARY KEY NOT NULL, through INTEGER NOT NULL, sealed BLOB NOT NULL)",
-    "PRAGMA user_version = 4",
+    f"PRAGMA application_id = {_APPLICATION}",
+    f"PRAGMA user_version = {_SCHEMA}",
 )
-_ADDED = {1: _SECOND, 2: _THIRD, 3: _FOURTH}
-"""What was added to each version. An older store gets it when it is opened, and keeps all it has."""
+"""A session's `sealed` is NULL once it is over: its keys are gone, its tag stays for good."""
 
 _CHECK = b"hazemap device store 1"
 _NONCE = 12
@@ -254,12 +243,7 @@ def _recognised(path: Path, database: sqlite3.Connection, secret: Secret) -> byt
         key = _made(path, database, secret)
         database.execute("COMMIT")
         return key
-    if application == _APPLICATION and version in _ADDED:
-        _extend(database, version)
-        database.execute("COMMIT")
-        version = _SCHEMA
-    else:
-        database.execute("ROLLBACK")
+    database.execute("ROLLBACK")
     if application != _APPLICATION:
         raise FileError(f"{path} is a database, but not a device's: choose another file")
     if version != _SCHEMA:
@@ -276,18 +260,11 @@ def _recognised(path: Path, database: sqlite3.Connection, secret: Secret) -> byt
     return key
 
 
-def _extend(database: sqlite3.Connection, version: int = 1) -> None:
-    for added in range(version, _SCHEMA):
-        for statement in _ADDED[added]:
-            database.execute(statement)
-
-
 def _made(path: Path, database: sqlite3.Connection, secret: Secret) -> bytes:
     salt, nonce = os.urandom(16), os.urandom(_NONCE)
     key = secret.opened(path, salt, new=True)
     for statement in _TABLES:
         database.execute(statement)
-    _extend(database)
     check = nonce + AESGCM(key).encrypt(nonce, sha256(salt).digest(), _CHECK)
     about = (("origin", secret.origin.value), ("salt", salt), ("check", check))
     database.executemany("INSERT INTO about VALUES (?, ?)", about)

@@ -19,7 +19,7 @@ from hazemap.federated.server.campaign_spec import campaign_from
 from hazemap.federated.server.campaign_status import plain
 from hazemap.federated.server.coordinator import Coordinator
 from hazemap.federated.server.device_endpoints import DeviceEndpoints
-from hazemap.federated.server.role_guard import OlderDevice, RoleGuard
+from hazemap.federated.server.role_guard import RoleGuard
 from hazemap.federated.server.roles import Principal, Role
 from hazemap.federated.server.study_routes import study_routes
 from hazemap.federated.service.http_limits import HttpLimits
@@ -126,7 +126,6 @@ def campaign_routes(coordinator: Coordinator, guard: RoleGuard) -> list[Row]:
 
 _CHALLENGE = {"identity": 64, "origin": TEXT}
 _ENROLMENT = {"identity": 64, "origin": TEXT, "token": TOKEN, "challenge": 112, "signature": 128}
-_OLDER = {"identity", "token", "signature"}
 _HEX = ("identity", "challenge", "signature")
 
 
@@ -137,10 +136,6 @@ def _fields(text: bytes, wanted: dict[str, int]) -> dict[str, str]:
     )
     try:
         data: Any = parsed(text, FEW_FIELDS)
-        if set(data) == _OLDER and len(data["identity"]) == wanted["identity"]:
-            raise OlderDevice(
-                "this device enrols as hazemap did before: update hazemap on the device, then enrol it again"
-            )
         if data["version"] != VERSION:
             raise CodecError(words)
         fields = {name: data[name] for name in wanted}
@@ -151,8 +146,6 @@ def _fields(text: bytes, wanted: dict[str, int]) -> dict[str, str]:
                 raise CodecError(words)
             value.encode()
         return fields
-    except OlderDevice:
-        raise
     except (CodecError, ValueError, KeyError, TypeError) as error:
         raise CodecError(words) from error
 

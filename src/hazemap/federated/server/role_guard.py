@@ -8,7 +8,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hazemap.errors import CodecError, Refused
+from hazemap.errors import Refused
 from hazemap.federated.server.coordinator import Coordinator, Taken, Unknown
 from hazemap.federated.server.enrolment_challenges import OtherServer, Stale
 from hazemap.federated.server.enrolment_codes import InUse
@@ -34,16 +34,11 @@ READ: Final = 32_768
 """Bytes of an answer to everybody, or of a device's work, that count as one more read."""
 
 
-class OlderDevice(CodecError):
-    """A device that enrols as version 1 did: without a challenge."""
-
-
 class OtherRole(Refused):
     """A token that is good, but for other routes."""
 
 
 _CODES: Final[Codes] = (
-    (OlderDevice, 426),
     (Unknown, 404),
     (Taken, 409),
     (UnknownStudy, 404),
