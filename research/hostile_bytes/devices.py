@@ -65,13 +65,14 @@ ONE, TWO, AT = "https://one.example/", "https://two.example/", "https://maps.exa
 SEAL: Final = HeadSeal(SECRET, ISSUER.public)
 MIX, ANALYSER = (KeyPair.derived(Kem.X25519_HKDF_SHA256, each * 32) for each in (b"m", b"a"))
 RULES = Policy(shufflers=(f"{ONE}#{sha256(MIX.public).hexdigest()}",), upload=1 << 30)
+SIGNED: Final = SignedPolicy.sign(example(), ISSUER).to_json()
 UNTIL = datetime(2026, 12, 1, tzinfo=UTC)
 
 
 def corpus() -> dict[str, Reader]:
     """By the name of a reader, bytes that it takes, and the reader."""
     kept = valid()
-    signed = SignedPolicy.sign(example(), ISSUER).to_json().encode()
+    signed = SIGNED.encode()
     return {
         "work": Reader(kept["work"], work, partial(mutated, kind="work")),
         "task": Reader(kept["task"], task, partial(mutated, kind="task")),
@@ -172,7 +173,7 @@ def policy(data: bytes) -> None:
         found.verify(found.key)
     except Refused:
         return
-    must(found.to_json() == SignedPolicy.sign(example(), ISSUER).to_json())
+    must(found.to_json() == SIGNED)
 
 
 def recipe(data: bytes) -> None:
