@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from functools import partial
 from hashlib import sha256
+from math import inf
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
@@ -24,7 +25,7 @@ from hazemap.federated.device.account_head import HEAD, HeadSeal
 from hazemap.federated.device.carried_answers import carried_task
 from hazemap.federated.device.consent_policy import Policy
 from hazemap.federated.device.enrolment import Enrolment, enrolled
-from hazemap.federated.device.http_client import HttpReply
+from hazemap.federated.device.http_client import HttpReply, answered
 from hazemap.federated.device.public_recipe_log import PublicRecipeLog
 from hazemap.federated.device.report_credentials import ReportCredentials
 from hazemap.federated.device.server_task import ReadTasks, ServerTask
@@ -256,6 +257,12 @@ def _tickets() -> dict[str, Reader]:
             return
         must(False)
 
+    def waited(data: bytes) -> None:
+        words = data.decode("latin-1")
+        said = answered(200, lambda name: words if name in ("retry-after", "cache-control") else "", b"")
+        must(said.wait is None or 0 <= said.wait < inf)
+        must(said.fresh is None or 0 <= said.fresh < inf)
+
     def shown(data: bytes) -> None:
         found = bearer({"headers": [(b"authorization", data)]})
         if not found:
@@ -272,6 +279,7 @@ def _tickets() -> dict[str, Reader]:
         "challenge, read by a device": Reader([genuine], in_words(challenged), changed([genuine])),
         "ticket, given": Reader([ticket], in_words(given), changed([ticket])),
         "refusal to enrol": Reader([refusal], refused, changed([refusal])),
+        "times of an answer": Reader([b"30", b"1.5", b"max-age=60, public", b"no-store"], waited),
         "ticket, shown": Reader([b"Bearer 0123456789abcdef", b"bearer  x"], shown),
         "code of an enrolment": Reader([made_up().encode() for _ in range(4)], code),
     }

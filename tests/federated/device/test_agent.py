@@ -12,7 +12,7 @@ from tests.federated.device.room import FEW, Room, settle, task
 
 from hazemap.errors import CodecError, InputError, Refused, Unreachable
 from hazemap.federated.device import agent as agents
-from hazemap.federated.device import enrolment
+from hazemap.federated.device import device_process, enrolment
 from hazemap.federated.device.activity_log import ActivityLog
 from hazemap.federated.device.agent import Agent
 from hazemap.federated.device.backoff import Backoff
@@ -250,6 +250,18 @@ def test_an_enrolment_that_is_no_enrolment_is_said_so(store, said, error):
     enrolment.add(store)
     with pytest.raises(error):
         asyncio.run(DeviceProcess(store, FEW).enrol(SERVER, "token", Scripted(said)))
+
+
+def test_a_server_that_is_busy_at_an_enrolment_is_left_alone_for_a_minute_at_most(store, monkeypatch):
+    slept, busy = [], [Unreachable("busy", wait) for wait in (1e300, 7.0, None)]
+
+    async def sleep(seconds):
+        slept.append(seconds)
+
+    monkeypatch.setattr(device_process.asyncio, "sleep", sleep)
+    enrolment.add(store)
+    assert enrolling(store, Scripted(*busy, answer(201, content=TICKET))) == 1
+    assert slept[:2] == [60.0, 7.0] and slept[2] < 2
 
 
 def test_a_device_that_is_not_there_neither_answers_nor_charges(store):

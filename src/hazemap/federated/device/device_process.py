@@ -72,6 +72,8 @@ AGAIN = 60.0
 AT_ONCE = 64
 """Enrolments on their way at one time."""
 TRIES = 6
+LONGEST = 60.0
+"""Tries of an enrolment, and seconds between two of them, whatever the server asks for."""
 LOOK = 0.25
 
 
@@ -256,5 +258,5 @@ async def _patiently(
         try:
             return await enrolled(known, http_transport, server, token, moved)
         except Unreachable as error:
-            await asyncio.sleep(max(Backoff(first=0.25).wait(failures), error.wait or 0.0))
+            await asyncio.sleep(max(Backoff(first=0.25).wait(failures), min(error.wait or 0.0, LONGEST)))
     return await enrolled(known, http_transport, server, token, moved)
