@@ -10,7 +10,8 @@ PACKAGE = Path(__file__).parents[1] / "src" / "hazemap"
 
 FLOORS = [
     "errors",
-    "field_types | files | gdal | machine_code | sources",
+    "files",
+    "field_types | gdal | machine_code | sources",
     "vdaf",
     "cells",
     "cellmap",

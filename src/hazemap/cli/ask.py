@@ -9,6 +9,7 @@ from hazemap.cli.console_output import deliver
 from hazemap.cli.shared_options import AsJson, ReleaseFile
 from hazemap.errors import FileError, InputError
 from hazemap.files.number_text import decimals
+from hazemap.files.text_files import MOST_OF_A_LIST, read_text
 from hazemap.specs.spec_fields import BOX
 
 if TYPE_CHECKING:
@@ -252,11 +253,10 @@ def _point(text: str) -> tuple[float, float]:
 def _geojson(path: Path) -> Any:
     import json
 
+    text = read_text(path, "the polygon", MOST_OF_A_LIST)
     try:
-        data = json.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise FileError(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
         raise FileError(f"{path} is not GeoJSON: {error}") from error
     if not isinstance(data, dict):
         raise FileError(f"{path} is JSON, but not GeoJSON: it holds no object with a type")

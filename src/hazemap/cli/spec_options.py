@@ -10,8 +10,9 @@ import typer
 
 from hazemap.cli.completion import method_texts
 from hazemap.cli.console_output import deliver
-from hazemap.errors import FileError, InputError
+from hazemap.errors import InputError
 from hazemap.files.number_text import decimals
+from hazemap.files.text_files import read_text
 from hazemap.specs.spec_fields import FILE, SOURCE, Field
 
 if TYPE_CHECKING:
@@ -101,10 +102,7 @@ def specified(
 
     document: dict[str, Any] = usual
     if file is not None:
-        try:
-            document |= from_toml(file.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise FileError(f"the specification {file} cannot be read: {error}") from error
+        document |= from_toml(read_text(file, "the specification"))
     given = {name: value for name, value in asked.items() if value is not None and not _is_default(ctx, name)}
     for name in given:
         for other in BUDGETS.get(name, ()):

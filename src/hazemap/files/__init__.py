@@ -1,1 +1,1 @@
-"""Files that appear whole or not at all, numbers as text, and the pages of Parquet files."""
+"""Files that appear whole or not at all, small texts, numbers as text, and the pages of Parquet files."""

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from hazemap.errors import FileError, HazemapError
+from hazemap.files.text_files import read_text
 from hazemap.gdal.own_files import CLOSED, real_file, refuse_named_files
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 LINES = (".geojsonl", ".geojsons")
 GEOJSON = (".geojson", ".json", *LINES)
+LARGEST_GEOJSON = 1 << 30
+"""Bytes of a file of GeoJSON, at most: it is read whole."""
 _SYSTEM = re.compile(r"(?:urn:ogc:def:crs:)?(?:EPSG::?(\d{4,6})|OGC:(?:1\.3:)?CRS84)", re.IGNORECASE)
 """How files of the time before RFC 7946 name a reference system. PROJ reads files for what is none of these."""
 
@@ -43,8 +46,8 @@ def read_geojson(path: str) -> "GeoDataFrame":
     import geopandas
     import shapely
 
+    text = read_text(path, "the shapes in", LARGEST_GEOJSON)
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
         if path.lower().endswith(LINES):
             whole: Any = {"type": "FeatureCollection", "features": [json.loads(line) for line in _lines(text)]}
         else:
@@ -52,7 +55,7 @@ def read_geojson(path: str) -> "GeoDataFrame":
         features = _features(whole)
         texts = [None if each.get("geometry") is None else json.dumps(each["geometry"]) for each in features]
         shapes = shapely.from_geojson(texts)
-    except (ValueError, RecursionError, shapely.errors.ShapelyError, OSError) as error:
+    except (ValueError, RecursionError, shapely.errors.ShapelyError) as error:
         raise FileError(f"{path} cannot be read as GeoJSON: {str(error)[:200]}") from error
     names = dict.fromkeys(name for each in features for name in _properties(each))
     values = {name: [_properties(each).get(name) for each in features] for name in names}

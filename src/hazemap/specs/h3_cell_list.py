@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from hazemap.errors import FileError, InputError
+from hazemap.files.text_files import MOST_OF_A_LIST, read_text
 
 COLUMNS = ("h3", "hex", "cell", "h3_index", "h3index", "index", "hex_id", "h3_cell")
 """Names of the column of cells, in lower case, where a file has several."""
@@ -45,10 +46,7 @@ def _parquet(path: Path) -> list[str]:
 
 
 def _text(path: Path) -> list[str]:
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"{path} cannot be read as text: {error}") from error
+    lines = read_text(path, "the list of cells", MOST_OF_A_LIST).splitlines()
     rows = [[word.strip() for word in row] for row in csv.reader(line for line in lines if line.strip()) if row]
     rows = [row for row in rows if not row[0].startswith("#")]
     if not rows or (len(rows[0]) == 1 and re.fullmatch("[0-9a-fA-F]{15}", rows[0][0])):

@@ -16,6 +16,7 @@ from hazemap.algorithms.adaptive_tree import Adaptive
 from hazemap.algorithms.private_bounding_box import MethodOfBox, PrivateBoundingBox
 from hazemap.cells import MOST_CELLS, NOWHERE, Leaves, Tree, distinct
 from hazemap.errors import FileError, InputError
+from hazemap.files.text_files import read_text
 from hazemap.privacy.statement_facts import Randomness
 from hazemap.releases import Release
 from hazemap.spatial.plane import plane_of
@@ -138,14 +139,8 @@ def _coordinates(tree: Tree) -> str:
 
 def _listed(file: Path, tree: Tree) -> PriorCells:
     """The cells whose names stand in a text file, one a line: of this tree, or quadkeys of the usual web tiles."""
-    try:
-        if file.stat().st_size > LARGEST_LIST:
-            raise InputError(f"the prior {file.name} is larger than {LARGEST_LIST >> 20} MB")
-        lines = file.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(
-            f"the prior {file} is neither a release nor a text with the name of a cell a line: {error}"
-        ) from error
+    said = "it is neither a release nor a text with the name of a cell a line"
+    lines = read_text(file, "the prior", LARGEST_LIST, said).splitlines()
     names = list(dict.fromkeys(line.strip() for line in lines if line.strip() and not line.startswith("#")))
     if not names:
         raise InputError(f"the prior {file.name} lists no cells: write the name of one a line")

@@ -4,7 +4,6 @@ A file is the specification of a release (`ReleaseSpec`) and a table `[schedule]
 stands for the name of a period.
 """
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -13,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from hazemap.algorithms import PrivateBoundingBox
-from hazemap.errors import FileError, InputError
+from hazemap.errors import InputError
+from hazemap.files.text_files import read_text, toml_table
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.ledger import data_set_name
 from hazemap.privacy.ledger_records import Occasion
@@ -148,12 +148,7 @@ class ScheduleSpec:
     @classmethod
     def from_toml(cls, text: str, folder: Path | None = None) -> "ScheduleSpec":
         """What `to_toml` wrote, or somebody by hand; files are named from `folder` on."""
-        if len(text) > LONGEST:
-            raise InputError(f"a specification may have at most {LONGEST:,} characters; this has {len(text):,}")
-        try:
-            document = tomllib.loads(text.removeprefix("\ufeff"))
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"this is not TOML: {error}") from error
+        document = toml_table(text, "the schedule", LONGEST)
         own = document.pop("schedule", None)
         if not isinstance(own, dict):
             raise InputError(
@@ -194,10 +189,7 @@ class ScheduleSpec:
     def read(cls, file: str | Path) -> "ScheduleSpec":
         """The schedule in a file; what it names is looked for in the file's own folder."""
         path = Path(file)
-        try:
-            return cls.from_toml(path.read_text(encoding="utf-8"), path.absolute().parent)
-        except (OSError, UnicodeDecodeError) as error:
-            raise FileError(f"the schedule {file} cannot be read: {error}") from error
+        return cls.from_toml(read_text(path, "the schedule"), path.absolute().parent)
 
     def to_toml(self) -> str:
         """The schedule as a file that people can read, keep and change."""

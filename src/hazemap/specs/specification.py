@@ -7,7 +7,6 @@ default; a name that is not known, and a value of another type, are refused in w
 import json
 import math
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import date
@@ -15,6 +14,7 @@ from decimal import Decimal
 from typing import Any, ClassVar, Self, get_origin, get_type_hints
 
 from hazemap.errors import InputError
+from hazemap.files.text_files import toml_table
 from hazemap.privacy.budget import Budget
 from hazemap.sources.source import Frame, parse_source
 from hazemap.spatial.bounding_box import Box
@@ -186,12 +186,7 @@ def to_toml(document: Mapping[str, Value]) -> str:
 
 def from_toml(text: str) -> dict[str, Value]:
     """What `to_toml` wrote, or somebody by hand."""
-    if len(text) > LONGEST:
-        raise InputError(f"a specification may have at most {LONGEST:,} characters; this has {len(text):,}")
-    try:
-        return checked(tomllib.loads(text.removeprefix("\ufeff")))
-    except (ValueError, RecursionError) as error:  # of TOML itself, and of numbers with thousands of digits
-        raise InputError(f"this is not TOML: {error}") from error
+    return checked(toml_table(text, "the specification", LONGEST))
 
 
 def checked(data: object) -> dict[str, Value]:

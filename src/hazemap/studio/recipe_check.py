@@ -12,6 +12,7 @@ from hazemap.federated.recipes.recipe import Recipe
 from hazemap.federated.recipes.recipe_file import recipe_from_json, recipe_from_toml
 from hazemap.federated.recipes.recipe_price import RecipePrice
 from hazemap.federated.study.study import check_columns
+from hazemap.files.text_files import read_text
 from hazemap.studio.command_text import SameAs, line
 from hazemap.studio.refusals import refused
 from hazemap.studio.root_folder import RootFolder
@@ -41,11 +42,11 @@ def read(root: RootFolder, name: Any) -> str:
     """The text of a recipe in the folder."""
     path = recipe_file(root, name)
     try:
-        with path.open("rb") as file:
-            content = file.read(4 * LONGEST + 1).decode()
-    except (OSError, UnicodeDecodeError):
+        long = path.stat().st_size > 4 * LONGEST
+        content = "" if long else read_text(path, "the recipe", 4 * LONGEST)
+    except (OSError, FileError):
         raise refused(FileError, "recipeUnread", name=name) from None
-    if len(content) > LONGEST:
+    if long or len(content) > LONGEST:
         raise FileError(f"the recipe {name!r:.200} is longer than {LONGEST:,} letters: it is for the command line")
     return content
 

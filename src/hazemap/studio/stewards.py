@@ -2,14 +2,14 @@
 
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hazemap.errors import FileError, InputError
+from hazemap.errors import InputError
 from hazemap.federated.service.access_tokens import kept, known_token, named, token_file
+from hazemap.files.text_files import MOST, read_text, toml_table
 from hazemap.privacy.ledger import Ledger
 from hazemap.sources.postgresql import is_url
 from hazemap.studio.coordinator_access import CoordinatorAccess
@@ -17,7 +17,6 @@ from hazemap.studio.root_folder import RootFolder
 
 ALONE = "steward"
 """The one who is let in by a link."""
-LONGEST_FILE = 1 << 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 _FIELDS = {"folder", "ledger", "token", "server", "server_token", "server_certificate"}
 _OF_SERVER = {"server", "server_token"}
@@ -99,15 +98,7 @@ def _same_ledger(one: Ledger, other: Ledger) -> bool:
 
 
 def _tables(path: Path) -> dict[str, Any]:
-    try:
-        content = path.read_bytes()
-        if len(content) > LONGEST_FILE:
-            raise InputError(f"the users in {path} are too many: a studio is for a team")
-        tables = tomllib.loads(content.decode().removeprefix("\ufeff"))
-    except OSError as error:
-        raise FileError(f"the users in {path} cannot be read ({error.strerror})") from error
-    except ValueError as error:
-        raise InputError(f"the users in {path} are not TOML: {error}") from error
+    tables = toml_table(read_text(path, "the users in"), "the list of users", MOST)
     if not tables:
         raise InputError(f"{path} names nobody: write a table for each user, such as [ann] with folder and ledger")
     return tables

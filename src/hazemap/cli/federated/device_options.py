@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hazemap.errors import FileError, InputError
+from hazemap.errors import InputError
+from hazemap.files.text_files import MOST_OF_A_LIST, read_text
 from hazemap.specs.spec_fields import TIME_FORMAT
 
 if TYPE_CHECKING:
@@ -149,10 +150,7 @@ def token_of(text: str | None, file: Path | None) -> str | list[str]:
         raise InputError("give --token or --token-file, not both")
     if file is None:
         return text or ""
-    try:
-        lines = file.read_text(encoding="utf-8-sig").split()
-    except (OSError, UnicodeDecodeError):
-        raise FileError(f"the token file {file} cannot be read") from None
+    lines = read_text(file, "the token file", MOST_OF_A_LIST).split()
     return lines if len(lines) > 1 else "".join(lines)
 
 

@@ -9,6 +9,7 @@ import typer
 from hazemap.cli.console_output import deliver, note
 from hazemap.cli.shared_options import AsJson
 from hazemap.errors import CodecError, FileError, InputError
+from hazemap.files.text_files import read_text
 
 if TYPE_CHECKING:
     from hazemap.federated.recipes.policy import ShippedPolicy
@@ -23,7 +24,6 @@ app = typer.Typer(
 )
 
 Source = Annotated[Path, typer.Argument(metavar="FILE", help="A policy: TOML, JSON or signed.")]
-LARGEST = 1 << 20
 
 
 @app.command(epilog="Example: [bold]hazemap policy example > policy.toml[/bold]")
@@ -126,7 +126,7 @@ def policy_at(path: Path) -> "ShippedPolicy":
     from hazemap.federated.recipes.policy_document import from_json, from_toml
     from hazemap.federated.recipes.signed_policy import SignedPolicy
 
-    text = _text(path)
+    text = read_text(path, "the policy")
     if path.suffix.lower() != ".json" and not text.lstrip().startswith("{"):
         return from_toml(text)
     return SignedPolicy.from_json(text).policy if '"signature"' in text else from_json(text)
@@ -136,7 +136,7 @@ def signed_at(path: Path) -> "SignedPolicy":
     """The signed policy in a file; its signature is yet to be verified."""
     from hazemap.federated.recipes.signed_policy import SignedPolicy
 
-    return SignedPolicy.from_json(_text(path))
+    return SignedPolicy.from_json(read_text(path, "the policy"))
 
 
 def key_of(digits: str | None) -> bytes | None:
@@ -157,15 +157,6 @@ def secret_at(path: Path) -> "Identity":
     from hazemap.privacy.signing_identities import Identity
 
     try:
-        return Identity.from_bytes(bytes.fromhex(_text(path).strip()))
+        return Identity.from_bytes(bytes.fromhex(read_text(path, "the key").strip()))
     except (ValueError, CodecError):
         raise FileError(f"{path} holds no key: `hazemap policy key` makes one") from None
-
-
-def _text(path: Path) -> str:
-    try:
-        if path.stat().st_size > LARGEST:
-            raise FileError(f"{path} is larger than a megabyte: it is no policy")
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"{path} cannot be read ({type(error).__name__})") from None

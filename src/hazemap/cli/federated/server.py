@@ -10,8 +10,9 @@ from hazemap.cli.default_command import RunByDefault
 from hazemap.cli.federated.server_options import LOCAL, Server, TokenFile, TrustCertificate
 from hazemap.cli.federated.serving_options import KEPT, REACHED, Serving, serving
 from hazemap.cli.shared_options import AsJson, LedgerPlace, ledger_at
-from hazemap.errors import CodecError, FileError, InputError
+from hazemap.errors import CodecError, InputError
 from hazemap.federated.service.operator_line import operator
+from hazemap.files.text_files import read_text
 
 LET_IN = "Who enrols"
 
@@ -226,10 +227,7 @@ def audit(
     from hazemap.federated.server.audit_log import checked
 
     if file is not None:
-        try:
-            lines = file.read_text(encoding="utf-8-sig").splitlines()
-        except (OSError, UnicodeDecodeError):
-            raise FileError(f"the log {file} cannot be read") from None
+        lines = read_text(file, "the log", 1 << 32).splitlines()
     elif token_file is None:
         raise InputError("give --token-file to ask a server for its log, or --file with one that was exported")
     else:

@@ -18,9 +18,9 @@ from hazemap.federated.protocols.dap.resource_paths import id_text, read_id
 from hazemap.federated.protocols.dap.task import MOST_REPORTS, Task
 from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
 from hazemap.federated.protocols.dap.versions import VERSIONS
-from hazemap.federated.recipes.toml_text import toml_table
 from hazemap.federated.service.access_tokens import kept
 from hazemap.files.atomic_write import whole
+from hazemap.files.text_files import read_text, toml_table
 from hazemap.vdaf.hpke import KeyPair
 
 LARGEST: Final = 1 << 20
@@ -78,10 +78,9 @@ class TaskFile:
     @classmethod
     def read(cls, path: Path) -> "TaskFile":
         """The task in a file; `FileError` for one that is none."""
+        text = read_text(path, "the task in", advice="see that the file is there, and yours")
         try:
-            return cls.from_toml(path.read_text())
-        except (OSError, UnicodeDecodeError) as error:
-            raise FileError(f"the task in {path} cannot be read: see that the file is there, and yours") from error
+            return cls.from_toml(text)
         except (InputError, CodecError) as error:
             raise FileError(f"{path} holds no task: {error}") from error
 

@@ -3,7 +3,6 @@
 A server that asks for more is refused. The reason, in plain words, goes to the server and into the log.
 """
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
@@ -11,12 +10,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from hazemap.errors import FileError, InputError, Refused
+from hazemap.errors import InputError, Refused
 from hazemap.federated.device.query_description import described
 from hazemap.federated.protocols.secure_aggregation.minimum_parameters import MinimumParameters
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
 from hazemap.federated.recipes.policy import MOST_DAYS, MOST_REPORTS, Carrier
 from hazemap.federated.trust.device_tasks import Task, check
+from hazemap.files.text_files import MOST, read_text, toml_table
 from hazemap.privacy.budget import ZCDP, Budget, PureDP, exact
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, Bounding, OneVote, RowIsPerson
 
@@ -105,19 +105,12 @@ class Policy:
     @classmethod
     def read(cls, path: Path) -> "Policy":
         """The rules in a file."""
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise FileError(f"the policy {path} cannot be read ({error}): `hazemap device policy` prints one") from None
-        return cls.parse(text)
+        return cls.parse(read_text(path, "the policy", advice="`hazemap device policy` prints one"))
 
     @classmethod
     def parse(cls, text: str) -> "Policy":
         """The rules in a text (TOML); what it leaves out is as it is by default."""
-        try:
-            found = tomllib.loads(text.removeprefix("\ufeff"))
-        except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError of its own
-            raise InputError(f"the policy is not TOML: {error!s:.200}") from None
+        found = toml_table(text, "the policy", MOST)
         values: dict[str, Any] = {}
         for section, content in found.items():
             names = {key: field for key, field, _ in _PAGE.get(section, ())}

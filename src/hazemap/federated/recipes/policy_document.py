@@ -31,7 +31,7 @@ from hazemap.federated.recipes.query_class import (
 )
 from hazemap.federated.recipes.query_class import FieldType as ParameterType
 from hazemap.federated.recipes.sql_query import Parameter, SqlQuery
-from hazemap.federated.recipes.toml_text import toml_table
+from hazemap.files.text_files import toml_table
 from hazemap.privacy.budget import exact
 
 LIMITS = Limits(length=1 << 20, items=1 << 16, work=0, depth=12)

@@ -10,14 +10,14 @@ from typing import Any
 from hazemap import codec
 from hazemap.cells import Leaves
 from hazemap.codec import Limits
-from hazemap.errors import FileError, HazemapError, InputError
+from hazemap.errors import HazemapError, InputError
 from hazemap.federated.recipes.features import BucketRule, Categories, Feature, MapCells, NumericEdges, PrefixTree
 from hazemap.federated.recipes.policy import Carrier
 from hazemap.federated.recipes.recipe import CohortField, NoMatch, Recipe
 from hazemap.federated.recipes.recipe_schema import LONGEST_JSON, check
 from hazemap.federated.recipes.sql_query import Parameter, SqlQuery
 from hazemap.federated.recipes.string_prefixes import StringPrefixes
-from hazemap.federated.recipes.toml_text import toml_table
+from hazemap.files.text_files import read_text, toml_table
 from hazemap.privacy.budget import exact
 from hazemap.privacy.local_randomisers import UnaryEncoding
 from hazemap.spatial.bounding_box import Box
@@ -70,12 +70,7 @@ tokens = ["a", "and", "it", "new", "the", "to", "today", "world", "you"]
 
 def read_recipe(path: Path) -> Recipe:
     """The recipe in a file, TOML or JSON by its first sign; `FileError` where it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(_JSON.length + 1)
-        text = content.decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"the recipe {path} cannot be read ({error}): `hazemap recipe example` prints one") from None
+    text = read_text(path, "the recipe", _JSON.length, "`hazemap recipe example` prints one")
     return recipe_from_json(text) if text.lstrip()[:1] == "{" else recipe_from_toml(text)
 
 

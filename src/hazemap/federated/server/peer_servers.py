@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 from hazemap.errors import FileError, InputError
 from hazemap.federated.aggregator.leader_driver import check_endpoint
-from hazemap.federated.recipes.toml_text import toml_table
 from hazemap.federated.trust.report_carriers import ReportCarrier, addresses
+from hazemap.files.text_files import read_text, toml_table
 
 LONGEST = 1 << 18
 MOST = 256
@@ -29,10 +29,9 @@ class PeerServers:
     @classmethod
     def read(cls, path: Path, certificate: Path | None = None) -> "PeerServers":
         """Those in a file; `FileError` for one that holds none."""
+        text = read_text(path, "the list of peers", advice="see that the file is there, and yours")
         try:
-            return cls.from_toml(path.read_text(encoding="utf-8"), certificate)
-        except (OSError, UnicodeDecodeError) as error:
-            raise FileError(f"the peers in {path} cannot be read: see that the file is there, and yours") from error
+            return cls.from_toml(text, certificate)
         except InputError as error:
             raise FileError(f"{path} names no peers: {error}") from error
 

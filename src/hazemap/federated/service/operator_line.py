@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from hazemap.errors import BudgetError, FileError, HazemapError, InputError, Refused
 from hazemap.federated.service.bounded_answer import asked
+from hazemap.files.text_files import read_text
 
 if TYPE_CHECKING:
     import httpx
@@ -76,14 +77,8 @@ def operator(server: str, token_file: Path, trust_certificate: Path | None = Non
 
     import httpx
 
-    try:
-        token = token_file.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise FileError(
-            f"the operator's token cannot be read from {token_file} ({why}): `hazemap server --data DIR` "
-            "keeps it in DIR/operator.token"
-        ) from error
+    kept = "`hazemap server --data DIR` keeps it in DIR/operator.token"
+    token = read_text(token_file, "the operator's token in", advice=kept).strip()
     if not (token.isascii() and token.isprintable()):
         raise FileError(f"{token_file} holds no token: that is one line of plain letters")
     verify: ssl.SSLContext | bool = False
