@@ -14,7 +14,7 @@ from random import SystemRandom
 import numpy as np
 import pytest
 from tests.federated.device import recipe_vectors
-from tests.federated.device.test_typescript_device import DEVICE, _built, _killed_after, _started
+from tests.federated.device.test_typescript_device import COMPILED, DEVICE, _built, _killed_after, _started
 from tests.federated.server.left_behind import rows
 from tests.federated.server.processes import Crowd, Parent, Server
 from tests.ports import free_port
@@ -119,7 +119,7 @@ def test_hostile_recipes_and_random_queries_have_the_same_verdicts(tmp_path):
     tasks = [*recipe_vectors.tasks(), *recipe_vectors.hostile(seed, number)]
     found = recipe_vectors.cases(tasks, recipe_vectors.grown(seed << 20, number))
     (tmp_path / "cases.json").write_text(json.dumps(found))
-    command = ["node", "--test", "--test-name-pattern=vectors", "dist/test/recipes.test.js"]
+    command = ["node", "--test", "--test-name-pattern=vectors", str(COMPILED / "test" / "recipes.test.js")]
     environment = {**os.environ, "RECIPE_CASES": str(tmp_path / "cases.json")}
     done = subprocess.run(
         command, cwd=DEVICE, env=environment, capture_output=True, text=True, timeout=1200, check=False

@@ -1,4 +1,4 @@
-import { ascii, type Bytes, bigEndian, equal, hex, join, toBigEndian, unhex } from "./bytes.js";
+import { ascii, type Bytes, bigEndian, equal, hex, join, toBigEndian, unhex } from "../../shared/src/bytes.js";
 import type { DeviceRecord } from "./device_store.js";
 import { derive } from "./key_derivation.js";
 

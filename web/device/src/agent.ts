@@ -1,4 +1,4 @@
-import { type Bytes, bigEndian, systemRandom } from "./bytes.js";
+import { type Bytes, bigEndian, systemRandom } from "../../shared/src/bytes.js";
 import type { Device, DeviceAnswer, Log } from "./device.js";
 import type { DeviceStore } from "./device_store.js";
 import { enrol } from "./enrolment.js";

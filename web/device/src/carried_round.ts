@@ -1,4 +1,4 @@
-import { ascii, type Bytes, join, sha256, uint32, unhex } from "./bytes.js";
+import { ascii, type Bytes, join, sha256, uint32, unhex } from "../../shared/src/bytes.js";
 import { type DapTask, encodeConfiguration } from "./dap_messages.js";
 import { CodecError, Refused, UnknownKind } from "./errors.js";
 import { Fraction } from "./fraction.js";

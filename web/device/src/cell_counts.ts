@@ -1,4 +1,4 @@
-import type { Bytes } from "./bytes.js";
+import type { Bytes } from "../../shared/src/bytes.js";
 import { NOWHERE } from "./cell_tree.js";
 import { type CountedCells, plain, readCountedCells } from "./counted_cells.js";
 import { CodecError, UnknownKind } from "./errors.js";

@@ -1,4 +1,4 @@
-import type { Bytes, RandomBytes } from "./bytes.js";
+import type { Bytes, RandomBytes } from "../../shared/src/bytes.js";
 import type { CellCounts, Place } from "./cell_counts.js";
 import { polyaDifference } from "./polya_noise.js";
 import type { SessionParameters } from "./session_parameters.js";

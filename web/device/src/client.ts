@@ -1,4 +1,4 @@
-import { type Bytes, equal, hex, join, type RandomBytes, sha256, uint32 } from "./bytes.js";
+import { type Bytes, equal, hex, join, type RandomBytes, sha256, uint32 } from "../../shared/src/bytes.js";
 import type { ClientState, KnownPeer } from "./client_state.js";
 import type { Coins } from "./coins.js";
 import { type Identity, verified } from "./ed25519.js";

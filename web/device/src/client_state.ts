@@ -1,5 +1,5 @@
-import type { Bytes } from "./bytes.js";
-import { hex, unhex } from "./bytes.js";
+import type { Bytes } from "../../shared/src/bytes.js";
+import { hex, unhex } from "../../shared/src/bytes.js";
 import { decodeParameters, encodeParameters, type SessionParameters } from "./session_parameters.js";
 
 /** What a client has to know of a peer. `letter` and `masking` are there until the vector is masked. */

@@ -1,5 +1,5 @@
 import { ctr } from "@noble/ciphers/aes";
-import { ascii, type Bytes, join, type RandomBytes, sha256 } from "./bytes.js";
+import { ascii, type Bytes, join, type RandomBytes, sha256 } from "../../shared/src/bytes.js";
 import { derive } from "./key_derivation.js";
 
 const [WORD, PIECE] = [8, 4_096];

@@ -1,4 +1,4 @@
-import { ascii, type Bytes, join, toBigEndian, uint32 } from "./bytes.js";
+import { ascii, type Bytes, join, toBigEndian, uint32 } from "../../shared/src/bytes.js";
 import { CodecError, Refused } from "./errors.js";
 import { type HpkeConfig, seal, usable } from "./hpke.js";
 import { Prio3Multihot } from "./prio3_multihot.js";

@@ -1,6 +1,6 @@
+import { type Bytes, hex, sha256, unhex, utf8 } from "../../shared/src/bytes.js";
 import { AccountClock } from "./account_clock.js";
 import { forgotten, headOf, lastNumber } from "./account_head.js";
-import { type Bytes, hex, sha256, unhex, utf8 } from "./bytes.js";
 import { newTerms } from "./campaign_terms.js";
 import type { Place } from "./cell_counts.js";
 import { checkedContribution, noisy } from "./checked_contribution.js";

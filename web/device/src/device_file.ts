@@ -1,6 +1,6 @@
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, unlinkSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
-import type { RandomBytes } from "./bytes.js";
+import type { RandomBytes } from "../../shared/src/bytes.js";
 import { createdRecord, type DeviceRecord, DeviceStore } from "./device_store.js";
 import { InputError } from "./errors.js";
 

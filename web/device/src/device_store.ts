@@ -1,4 +1,4 @@
-import { hex, type RandomBytes } from "./bytes.js";
+import { hex, type RandomBytes } from "../../shared/src/bytes.js";
 
 /** A round that was paid: ε as a fraction, the account's time in milliseconds since 1970. */
 export interface Charge {

@@ -1,4 +1,4 @@
-import type { Bytes } from "./bytes.js";
+import type { Bytes } from "../../shared/src/bytes.js";
 import { privateKey } from "./okp_key.js";
 
 /** Who a device is: an Ed25519 key (RFC 8032). */

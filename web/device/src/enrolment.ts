@@ -1,4 +1,4 @@
-import { ascii, type Bytes, hex, join, uint32, unhex, utf8 } from "./bytes.js";
+import { ascii, type Bytes, hex, join, uint32, unhex, utf8 } from "../../shared/src/bytes.js";
 import type { DeviceRecord } from "./device_store.js";
 import { Identity, verified } from "./ed25519.js";
 import { CodecError, Refused, Unreachable } from "./errors.js";

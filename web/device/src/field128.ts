@@ -1,4 +1,4 @@
-import type { Bytes } from "./bytes.js";
+import type { Bytes } from "../../shared/src/bytes.js";
 
 /** The prime 2^66 · 4611686018427387897 + 1, and a generator of its numbers of order 2^66 (draft-irtf-cfrg-vdaf-20, 6.1). */
 export const PRIME = 340282366920938462946865773367900766209n;

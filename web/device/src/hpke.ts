@@ -1,5 +1,5 @@
 import { chacha20poly1305 } from "@noble/ciphers/chacha";
-import { ascii, type Bytes, join, toBigEndian } from "./bytes.js";
+import { ascii, type Bytes, join, toBigEndian } from "../../shared/src/bytes.js";
 import { agree, keyPair } from "./x25519.js";
 
 const [KEM, KDF] = [0x0020, 1];

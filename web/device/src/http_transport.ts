@@ -1,4 +1,4 @@
-import { type Bytes, joined } from "./bytes.js";
+import { type Bytes, joined } from "../../shared/src/bytes.js";
 import { InputError, Unreachable } from "./errors.js";
 
 const LARGEST = 64 << 20;

@@ -1,5 +1,5 @@
 import { chacha20poly1305 } from "@noble/ciphers/chacha";
-import { ascii, type Bytes, compare, join, sha256, uint32 } from "./bytes.js";
+import { ascii, type Bytes, compare, join, sha256, uint32 } from "../../shared/src/bytes.js";
 import { agree, type KeyPair } from "./x25519.js";
 
 const NONCE = 12;

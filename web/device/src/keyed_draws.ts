@@ -1,5 +1,5 @@
-import { blake2bWords } from "./blake2b.js";
-import { ascii, type Bytes } from "./bytes.js";
+import { ascii, type Bytes } from "../../shared/src/bytes.js";
+import { blake2bWords } from "./hashes.js";
 
 const WORD = (1n << 64n) - 1n;
 

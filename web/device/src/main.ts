@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { systemRandom } from "../../shared/src/bytes.js";
 import { Agent } from "./agent.js";
-import { systemRandom } from "./bytes.js";
 import { Device } from "./device.js";
 import { DeviceFile } from "./device_file.js";
 import { readRows } from "./device_rows.js";

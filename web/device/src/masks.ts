@@ -1,4 +1,4 @@
-import type { Bytes } from "./bytes.js";
+import type { Bytes } from "../../shared/src/bytes.js";
 
 const BLOCK = 16;
 /** Words of a mask that are made at once: enough that asking costs nothing, and few enough for any memory. */

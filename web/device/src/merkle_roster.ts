@@ -1,4 +1,4 @@
-import { type Bytes, equal, sha256 } from "./bytes.js";
+import { type Bytes, equal, sha256 } from "../../shared/src/bytes.js";
 
 /** Whether a path proves that this identity is at this position of so many clients (RFC 9162, section 2.1.3.2). */
 export async function belongs(

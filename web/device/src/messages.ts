@@ -1,4 +1,4 @@
-import { type Bytes, join, uint32 } from "./bytes.js";
+import { type Bytes, join, uint32 } from "../../shared/src/bytes.js";
 import { CodecError } from "./errors.js";
 import { LETTER } from "./key_derivation.js";
 import { isShare, SHARE } from "./prime_field.js";

@@ -1,4 +1,4 @@
-import type { Bytes } from "./bytes.js";
+import type { Bytes } from "../../shared/src/bytes.js";
 import { CodecError } from "./errors.js";
 
 /** Numbers modulo 2^bits, b bits each, least first. O(numbers). */

@@ -1,4 +1,4 @@
-import { ascii, type Bytes, type RandomBytes, sha256 } from "./bytes.js";
+import { ascii, type Bytes, type RandomBytes, sha256 } from "../../shared/src/bytes.js";
 import { counterMode } from "./masks.js";
 
 /** Members (ascending positions) by the words of a seed; by position where words tie. */

@@ -1,4 +1,4 @@
-import { ascii, type Bytes, join, unhex } from "./bytes.js";
+import { ascii, type Bytes, join, unhex } from "../../shared/src/bytes.js";
 
 /** A private key of RFC 8410 as PKCS #8 writes it, up to its 32 bytes. */
 const PKCS8 = {

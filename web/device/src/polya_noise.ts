@@ -1,4 +1,4 @@
-import { bigEndian, type RandomBytes } from "./bytes.js";
+import { bigEndian, type RandomBytes } from "../../shared/src/bytes.js";
 import { ceil, expBounds } from "./exponential_bounds.js";
 import { Fraction } from "./fraction.js";
 

@@ -1,4 +1,4 @@
-import { type Bytes, bigEndian, type RandomBytes, toBigEndian } from "./bytes.js";
+import { type Bytes, bigEndian, type RandomBytes, toBigEndian } from "../../shared/src/bytes.js";
 
 export const PRIME = 2n ** 257n - 93n;
 export const SHARE = 33;

@@ -1,7 +1,7 @@
-import { type Bytes, join, uint32 } from "./bytes.js";
+import { type Bytes, join, uint32 } from "../../shared/src/bytes.js";
 import { InputError } from "./errors.js";
 import { ELEMENT, element, elements, PRIME, reduced, Transform } from "./field128.js";
-import { TurboShake128 } from "./turboshake128.js";
+import { TurboShake128 } from "./hashes.js";
 
 const VERSION = 18;
 const ALGORITHM = 5;

@@ -1,4 +1,4 @@
-import { ascii, type Bytes, join, sha256, toBigEndian } from "./bytes.js";
+import { ascii, type Bytes, join, sha256, toBigEndian } from "../../shared/src/bytes.js";
 import { Identity, verified } from "./ed25519.js";
 import { Refused } from "./errors.js";
 

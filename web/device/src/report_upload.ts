@@ -1,4 +1,4 @@
-import { hex, join, sha256 } from "./bytes.js";
+import { hex, join, sha256 } from "../../shared/src/bytes.js";
 import { reportsPath } from "./carried_round.js";
 import { preferredKey, uploadError } from "./dap_messages.js";
 import { CodecError, Refused, Unreachable } from "./errors.js";

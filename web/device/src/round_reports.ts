@@ -1,5 +1,5 @@
+import { ascii, type Bytes, hex, joined, sha256, uint32, unhex, utf8 } from "../../shared/src/bytes.js";
 import type { AccountClock } from "./account_clock.js";
-import { ascii, type Bytes, hex, joined, sha256, uint32, unhex, utf8 } from "./bytes.js";
 import { newTerms } from "./campaign_terms.js";
 import { type CarriedRound, dapTask, readCarriedRound } from "./carried_round.js";
 import type { Place } from "./cell_counts.js";

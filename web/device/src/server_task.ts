@@ -1,5 +1,5 @@
+import { ascii, type Bytes, unhex } from "../../shared/src/bytes.js";
 import { HEAD } from "./account_head.js";
-import { ascii, type Bytes, unhex } from "./bytes.js";
 import { CodecError } from "./errors.js";
 import { ENVELOPE, isObject, parseJsonBytes } from "./json_text.js";
 

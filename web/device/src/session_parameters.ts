@@ -1,4 +1,4 @@
-import { ascii, type Bytes, bigEndian, equal, join, sha256, toBigEndian, uint32 } from "./bytes.js";
+import { ascii, type Bytes, bigEndian, equal, join, sha256, toBigEndian, uint32 } from "../../shared/src/bytes.js";
 import { CodecError } from "./errors.js";
 import { Fraction } from "./fraction.js";
 import { opaque, TlsReader } from "./tls_encoding.js";

@@ -1,4 +1,4 @@
-import { type Bytes, bigEndian, type RandomBytes } from "./bytes.js";
+import { type Bytes, bigEndian, type RandomBytes } from "../../shared/src/bytes.js";
 import { encodeShare, PRIME, uniform } from "./prime_field.js";
 
 /** The coefficients of x, x², … of a polynomial of which `threshold` values tell the one at 0. */

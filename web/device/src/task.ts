@@ -1,4 +1,4 @@
-import { ascii, type Bytes, equal, sha256 } from "./bytes.js";
+import { ascii, type Bytes, equal, sha256 } from "../../shared/src/bytes.js";
 import { CellCounts } from "./cell_counts.js";
 import { CodecError, Refused, UnknownKind } from "./errors.js";
 import { Fraction, floorOf } from "./fraction.js";

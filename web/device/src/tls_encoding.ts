@@ -1,4 +1,4 @@
-import { type Bytes, join, uint32 } from "./bytes.js";
+import { type Bytes, join, uint32 } from "../../shared/src/bytes.js";
 import { CodecError } from "./errors.js";
 
 /** Who of n clients: client 0 is the highest bit of the first byte. */

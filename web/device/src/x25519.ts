@@ -1,4 +1,4 @@
-import { type Bytes, bigEndian, type RandomBytes } from "./bytes.js";
+import { type Bytes, bigEndian, type RandomBytes } from "../../shared/src/bytes.js";
 import { CodecError, Refused } from "./errors.js";
 import { privateKey } from "./okp_key.js";
 

@@ -3,36 +3,19 @@
  * node check_kinds.mjs slots|marks|values|difference page.html folder-for-pictures west,south,east,north
  */
 
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 
-import { launched, opened } from "./chromium.mjs";
+import { launched } from "../../shared/browser/chromium.mjs";
+import { visits } from "./visits.mjs";
 
 const [, , kind, file, pictures, box] = process.argv;
 const timed = kind === "slots" || kind === "values",
   asked = kind === "slots" || kind === "marks";
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const found = { requests: [], errors: [], checked: 0, violations: [], facts: {}, layers: [] };
 const browser = await launched();
 const LONG = { timeout: 300_000 };
 
-async function visit(name, options, use) {
-  const { page, context, requests, errors } = await opened(browser, file, options);
-  await page.evaluate(axe);
-  await use(page, async (view) => {
-    await page.screenshot({ path: join(pictures, `${kind}-${name}-${view}.png`) });
-    const { violations, passes } = await page.evaluate(() => globalThis.axe.run(document));
-    if (passes.length) found.checked += 1;
-    for (const one of violations)
-      found.violations.push(
-        `${name} ${view}: ${one.id} ${one.nodes.map((node) => node.html.slice(0, 120)).join(" | ")}`,
-      );
-  });
-  found.requests.push(...requests);
-  found.errors.push(...errors.map((error) => `${name}: ${error}`));
-  await context.close();
-}
+const visit = visits(browser, file, found, pictures, `${kind}-`);
 
 const name = (page) => page.textContent(".time output");
 const facts = (page) => page.$$eval(".facts p", (all) => all.map((each) => each.textContent).join("\n"));

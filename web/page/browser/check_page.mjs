@@ -1,32 +1,13 @@
 /** Uses a page as people do and prints what was found as JSON: node check_page.mjs page.html [folder for pictures]. */
 
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { join } from "node:path";
-
-import { launched, opened } from "./chromium.mjs";
+import { launched } from "../../shared/browser/chromium.mjs";
+import { visits } from "./visits.mjs";
 
 const [, , file, pictures] = process.argv;
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const found = { requests: [], errors: [], checked: 0, violations: [], words: {}, facts: {} };
 const browser = await launched();
 
-async function visit(name, options, use) {
-  const { page, context, requests, errors } = await opened(browser, file, options);
-  await page.evaluate(axe); // by the protocol of developers' tools, which the page's policy does not bind
-  await use(page, async (view) => {
-    if (pictures) await page.screenshot({ path: join(pictures, `${name}-${view}.png`) });
-    const { violations, passes } = await page.evaluate(() => globalThis.axe.run(document));
-    if (passes.length) found.checked += 1;
-    for (const one of violations)
-      found.violations.push(
-        `${name} ${view}: ${one.id} ${one.nodes.map((node) => node.html.slice(0, 120)).join(" | ")}`,
-      );
-  });
-  found.requests.push(...requests);
-  found.errors.push(...errors.map((error) => `${name}: ${error}`));
-  await context.close();
-}
+const visit = visits(browser, file, found, pictures);
 
 async function words(page) {
   const language = await page.getAttribute("html", "lang");

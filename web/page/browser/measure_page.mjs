@@ -5,7 +5,8 @@
  * works for the page is measured as well: of its main thread, and of all threads of its process.
  */
 
-import { launched, opened } from "./chromium.mjs";
+import { launched } from "../../shared/browser/chromium.mjs";
+import { opened } from "./visits.mjs";
 
 const measured = {};
 for (const file of process.argv.slice(2)) {

@@ -5,7 +5,8 @@
  * usage: node browser/analyst.mjs LINK RECIPE [FOLDER FOR PICTURES]
  */
 
-import { begun, otherLanguages, press, tabTo, write } from "./page.mjs";
+import { tabTo } from "../../shared/browser/chromium.mjs";
+import { begun, otherLanguages, press, write } from "./page.mjs";
 
 const [link, recipe, pictures] = process.argv.slice(2);
 const { page, found, check, over, here } = await begun(link, pictures);

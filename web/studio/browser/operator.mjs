@@ -5,7 +5,8 @@
  * usage: node browser/operator.mjs LINK SECRET [FOLDER FOR PICTURES]
  */
 
-import { begun, otherLanguages, press, tabTo, write } from "./page.mjs";
+import { tabTo } from "../../shared/browser/chromium.mjs";
+import { begun, otherLanguages, press, write } from "./page.mjs";
 
 const [link, secret, pictures] = process.argv.slice(2);
 const { page, found, check, over, here } = await begun(link, pictures);

@@ -1,22 +1,12 @@
 /** A page of the studio in Debian's Chromium for whoever works by keyboard: what it asks of others is noted and stopped. */
 
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-
-import { chromium } from "playwright-core";
-
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const PATIENCE = 300_000;
+import { accessibility, launched, overwrite, PATIENCE, tabTo } from "../../shared/browser/chromium.mjs";
 
 /** A browser that has opened the studio by its link; `found` is printed by `over`. */
 export async function begun(link, pictures) {
   const here = new URL(link).origin;
   const found = { requests: [], errors: [], violations: [], checked: 0, facts: {} };
-  const browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"],
-    timeout: PATIENCE,
-  });
+  const browser = await launched();
   const context = await browser.newContext({ viewport: { width: 1400, height: 1000 }, locale: "en-GB" });
   context.setDefaultTimeout(PATIENCE);
   await context.route("**/*", (route) => {
@@ -40,8 +30,8 @@ export async function begun(link, pictures) {
   async function check(page, name) {
     found.checked += 1;
     if (pictures) await page.screenshot({ path: `${pictures}/${name}.png`, fullPage: true });
-    const broken = await page.evaluate(`${axe}; axe.run(document, { iframes: false }).then((r) => r.violations)`);
-    for (const each of broken) found.violations.push(`${name}: ${each.id}: ${each.nodes[0].html.slice(0, 200)}`);
+    const { broken } = await accessibility(page, name, { iframes: false });
+    found.violations.push(...broken);
   }
 
   check.pictures = pictures;
@@ -52,15 +42,6 @@ export async function begun(link, pictures) {
   }
 
   return { page: await opened(link), found, opened, check, over, here };
-}
-
-/** Press Tab until the focus is on the element of this name, as whoever has no mouse does. */
-export async function tabTo(page, locator) {
-  for (let presses = 0; presses < 150; presses += 1) {
-    if (await locator.evaluate((element) => element === document.activeElement)) return;
-    await page.keyboard.press("Tab");
-  }
-  throw new Error(`the keyboard does not reach ${locator}`);
 }
 
 /** What a reader of another language would meet in English outside of what is marked as such. */
@@ -130,6 +111,5 @@ export async function press(page, name, key = "Enter") {
 
 export async function write(page, label, text) {
   await tabTo(page, page.getByLabel(label, { exact: true }));
-  await page.keyboard.press("Control+A");
-  await page.keyboard.type(text);
+  await overwrite(page, text);
 }

@@ -5,7 +5,8 @@
  * usage: node browser/recovery.mjs LINK killed|started [FOLDER FOR PICTURES]
  */
 
-import { begun, inEnglish, press, speak, tabTo, write } from "./page.mjs";
+import { tabTo } from "../../shared/browser/chromium.mjs";
+import { begun, inEnglish, press, speak, write } from "./page.mjs";
 
 const [link, part, pictures] = process.argv.slice(2);
 const { page, found, check, over, here } = await begun(link, pictures);

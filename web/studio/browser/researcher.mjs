@@ -7,7 +7,8 @@
 
 import { readFileSync } from "node:fs";
 
-import { begun, otherLanguages, press, tabTo, write } from "./page.mjs";
+import { tabTo } from "../../shared/browser/chromium.mjs";
+import { begun, otherLanguages, press, write } from "./page.mjs";
 
 const [link, map, pictures] = process.argv.slice(2);
 const { page, found, check, over, here } = await begun(link, pictures);

@@ -5,7 +5,8 @@
  * usage: node browser/steward.mjs LINK [FOLDER FOR PICTURES]
  */
 
-import { begun, otherLanguages, press, tabTo, write } from "./page.mjs";
+import { tabTo } from "../../shared/browser/chromium.mjs";
+import { begun, otherLanguages, press, write } from "./page.mjs";
 
 const [link, pictures] = process.argv.slice(2);
 

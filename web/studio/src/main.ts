@@ -1,6 +1,7 @@
+import "../../shared/src/look.css";
 import "./style.css";
+import { h, replace, select } from "../../shared/src/elements.js";
 import { choose, language, names, say } from "./catalogue/languages.js";
-import { h, replace, select } from "./elements.js";
 import { Problem, server, type Who } from "./server.js";
 import { campaign } from "./views/campaign.js";
 import { campaignOrder } from "./views/campaign_order.js";

@@ -1,3 +1,4 @@
+import type { Estimand } from "../../shared/src/estimand.js";
 import { type Sentence, say } from "./catalogue/languages.js";
 
 /** What the studio's server is asked and answers. The key goes with every request; the cookie no script can read. */
@@ -140,7 +141,7 @@ export interface Facts {
   cells: number;
   slots: string[];
   total: { best_guess: number; stddev: number; low: number; high: number } | null;
-  estimand: { noun: string; most: number | null; places: number | null } | null;
+  estimand: Estimand | null;
   outside: string | null;
   exports: string[];
   same_as?: SameAs;

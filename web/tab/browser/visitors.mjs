@@ -10,25 +10,19 @@
  */
 
 import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 
-import { chromium } from "playwright-core";
+import { accessibility, launched, overwrite, PATIENCE, tabTo } from "../../shared/browser/chromium.mjs";
 
 const orders = JSON.parse(readFileSync(process.argv[2], "utf8"));
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const found = { requests: [], errors: [], violations: [], checked: 0, logs: [], facts: {} };
 const MASKED = 4;
 
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-  args: ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"],
-  timeout: 300_000,
-});
+const browser = await launched();
 
 async function visitor(link) {
   const context = await browser.newContext({ viewport: { width: 1100, height: 1000 }, locale: "en-GB" });
-  context.setDefaultTimeout(300_000);
+  context.setDefaultTimeout(PATIENCE);
   const shared = (orders.rules.aggregators ?? "")
     .split(" ")
     .filter(Boolean)
@@ -56,18 +50,8 @@ async function opened(context, link) {
 async function check(page, name) {
   found.checked += 1;
   if (orders.pictures) await page.screenshot({ path: `${orders.pictures}/${name}.png`, fullPage: true });
-  await page.evaluate(axe); // by the protocol of developers' tools, which the page's policy does not bind
-  const { violations } = await page.evaluate(() => globalThis.axe.run(document));
-  for (const each of violations) found.violations.push(`${name}: ${each.id}: ${each.nodes[0].html.slice(0, 200)}`);
-}
-
-/** Press Tab until the focus is on this element, as whoever has no mouse does. */
-async function tabTo(page, locator) {
-  for (let presses = 0; presses < 60; presses += 1) {
-    if (await locator.evaluate((element) => element === document.activeElement)) return;
-    await page.keyboard.press("Tab");
-  }
-  throw new Error(`the keyboard does not reach ${locator}`);
+  const { broken } = await accessibility(page, name);
+  found.violations.push(...broken);
 }
 
 async function press(page, name) {
@@ -77,8 +61,7 @@ async function press(page, name) {
 
 async function write(page, id, text) {
   await tabTo(page, page.locator(`#${id}`));
-  await page.keyboard.press("Control+A");
-  await page.keyboard.type(text);
+  await overwrite(page, text);
 }
 
 /** The dialog for a file. A browser that is busy may open none for a key: press it again, as people do. */

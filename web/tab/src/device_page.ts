@@ -1,6 +1,6 @@
-import { systemRandom } from "../../device/src/bytes.js";
 import { CodecError, InputError } from "../../device/src/errors.js";
-import { field, h, section } from "./elements.js";
+import { systemRandom } from "../../shared/src/bytes.js";
+import { field, h, section } from "../../shared/src/elements.js";
 import { madeUpWalk } from "./made_up_walk.js";
 import { placesOf } from "./places_file.js";
 import { ALWAYS, looser, policyText, RULES, type Rule, written } from "./rules.js";
@@ -13,23 +13,27 @@ const DAY = 86_400_000;
 export class DevicePage {
   readonly root = h("div", {});
   private readonly server = h("input", {
+    id: "address",
     type: "url",
     autocomplete: "off",
     required: true,
     placeholder: "https://maps.example",
   });
-  private readonly code = h("input", { autocomplete: "off", spellcheck: "false" });
-  private readonly file = h("input", { type: "file", accept: ".gpx,.json,application/gpx+xml,application/json" });
-  private readonly lon = h("input", { inputmode: "decimal" });
-  private readonly lat = h("input", { inputmode: "decimal" });
-  private readonly rules = Object.fromEntries(RULES.map(({ name }) => [name, h("input", {})])) as Record<
-    Rule["name"],
-    HTMLInputElement
-  >;
-  private readonly policyFile = h("input", { type: "file", accept: ".json,application/json" });
-  private readonly policyKey = h("input", { autocomplete: "off", spellcheck: "false" });
+  private readonly code = h("input", { id: "code", autocomplete: "off", spellcheck: "false" });
+  private readonly file = h("input", {
+    id: "file",
+    type: "file",
+    accept: ".gpx,.json,application/gpx+xml,application/json",
+  });
+  private readonly lon = h("input", { id: "lon", inputmode: "decimal" });
+  private readonly lat = h("input", { id: "lat", inputmode: "decimal" });
+  private readonly rules = Object.fromEntries(
+    RULES.map(({ name }) => [name, h("input", { id: `rule-${name}` })]),
+  ) as Record<Rule["name"], HTMLInputElement>;
+  private readonly policyFile = h("input", { id: "policy-file", type: "file", accept: ".json,application/json" });
+  private readonly policyKey = h("input", { id: "policy-key", autocomplete: "off", spellcheck: "false" });
   private readonly shipped = h("p", { class: "shipped" });
-  private readonly day = h("input", { autocomplete: "off", placeholder: "2026-11-23" });
+  private readonly day = h("input", { id: "day", autocomplete: "off", placeholder: "2026-11-23" });
   private readonly behind = h("div", { class: "behind", hidden: true });
   private readonly places = h("p", { class: "places" });
   private readonly warning = h("p", { class: "warning" });
@@ -107,7 +111,6 @@ export class DevicePage {
       "Your places",
       this.places,
       field(
-        "file",
         "A file of your own: GPX, or JSON of Google Takeout",
         this.file,
         "It is read here, with the times in it, and sent nowhere. It replaces the places that are kept.",
@@ -116,12 +119,7 @@ export class DevicePage {
         "details",
         {},
         h("summary", {}, "A made-up walk, to try it"),
-        h(
-          "div",
-          { class: "fields" },
-          field("lon", "Near longitude", this.lon),
-          field("lat", "Near latitude", this.lat),
-        ),
+        h("div", { class: "fields" }, field("Near longitude", this.lon), field("Near latitude", this.lat)),
         button("Make a walk up", () => this.walked()),
       ),
       button("Forget my places", () => this.device.keepPlaces([], "because you said so")),
@@ -133,11 +131,7 @@ export class DevicePage {
       "rules",
       "Your rules",
       h("ul", {}, ...ALWAYS.map((rule) => h("li", {}, rule))),
-      h(
-        "div",
-        { class: "fields" },
-        ...RULES.map(({ name, label, help }) => field(`rule-${name}`, label, this.rules[name], help)),
-      ),
+      h("div", { class: "fields" }, ...RULES.map(({ name, label, help }) => field(label, this.rules[name], help))),
       this.warning,
       h("button", { type: "button", onclick: () => void this.doing(() => this.ruled()) }, "Keep these rules"),
       this.behind,
@@ -155,7 +149,7 @@ export class DevicePage {
         {},
         "Days count for your budgets while this page is open. For a while it was closed, and only you know that its clock is right.",
       ),
-      field("day", "Today's date, if you want those days to count", this.day),
+      field("Today's date, if you want those days to count", this.day),
       h(
         "button",
         { type: "button", onclick: () => void this.doing(() => this.device.confirmDay(this.day.value)) },
@@ -179,12 +173,11 @@ export class DevicePage {
         "div",
         { class: "fields" },
         field(
-          "policy-key",
           "The key that the policy is to be signed by",
           this.policyKey,
           "64 hexadecimal digits, from whoever ships the policy. Later ones need no key again.",
         ),
-        field("policy-file", "The signed policy", this.policyFile, "A file that `hazemap policy sign` made."),
+        field("The signed policy", this.policyFile, "A file that `hazemap policy sign` made."),
       ),
     );
   }
@@ -204,8 +197,8 @@ export class DevicePage {
       h(
         "div",
         { class: "fields" },
-        field("address", "Its address", this.server, "Once you start, your browser lets this page reach no other."),
-        field("code", "Your enrolment code", this.code, "From whoever runs the campaign. It works once."),
+        field("Its address", this.server, "Once you start, your browser lets this page reach no other."),
+        field("Your enrolment code", this.code, "From whoever runs the campaign. It works once."),
       ),
     );
   }

@@ -1,5 +1,5 @@
-import { type Bytes, join } from "../../device/src/bytes.js";
 import type { Place } from "../../device/src/cell_counts.js";
+import { type Bytes, join } from "../../shared/src/bytes.js";
 
 /** A first byte that says: longitude, latitude and time of each, the time NaN where it is not known. */
 const WITH_TIMES = 1;

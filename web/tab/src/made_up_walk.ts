@@ -1,5 +1,5 @@
-import type { RandomBytes } from "../../device/src/bytes.js";
 import type { Place } from "../../device/src/cell_counts.js";
+import type { RandomBytes } from "../../shared/src/bytes.js";
 
 const [STEPS, HOUR] = [48, 3_600];
 /** Degrees: some hundred metres. */

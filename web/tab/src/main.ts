@@ -1,7 +1,8 @@
+import "../../shared/src/look.css";
 import "./style.css";
 import { InputError } from "../../device/src/errors.js";
+import { h } from "../../shared/src/elements.js";
 import { DevicePage } from "./device_page.js";
-import { h } from "./elements.js";
 import { isOnlyTab } from "./one_tab.js";
 import { TabDevice } from "./tab_device.js";
 

@@ -1,5 +1,5 @@
-import { type Bytes, join, systemRandom, utf8 } from "../../device/src/bytes.js";
 import { InputError } from "../../device/src/errors.js";
+import { type Bytes, join, systemRandom, utf8 } from "../../shared/src/bytes.js";
 
 const NONCE = 12;
 

@@ -1,5 +1,5 @@
-import type { Bytes } from "../../device/src/bytes.js";
 import { InputError } from "../../device/src/errors.js";
+import type { Bytes } from "../../shared/src/bytes.js";
 import { freshKey, seal, unseal } from "./sealed_box.js";
 
 const [DATABASE, STORE, KEY] = ["hazemap-device", "kept", "key"];

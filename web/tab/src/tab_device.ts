@@ -1,6 +1,5 @@
 import { AccountClock } from "../../device/src/account_clock.js";
 import { Agent } from "../../device/src/agent.js";
-import { systemRandom, utf8 } from "../../device/src/bytes.js";
 import type { Place } from "../../device/src/cell_counts.js";
 import { Device } from "../../device/src/device.js";
 import { CodecError, InputError, Refused } from "../../device/src/errors.js";
@@ -10,6 +9,7 @@ import { DEFAULT_POLICY, type Policy, pinned, readPolicy } from "../../device/sr
 import { RecipeLog } from "../../device/src/recipes/recipe_log.js";
 import { acceptPolicy } from "../../device/src/recipes/recipe_side.js";
 import { readSignedPolicy, type ShippedPolicy } from "../../device/src/recipes/shipped_policy.js";
+import { systemRandom, utf8 } from "../../shared/src/bytes.js";
 import { readPlaces, writtenPlaces } from "./kept_places.js";
 import { SealedDatabase } from "./sealed_database.js";
 import { bindTo } from "./server_bond.js";

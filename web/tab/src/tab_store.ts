@@ -1,6 +1,6 @@
-import { type Bytes, type RandomBytes, utf8 } from "../../device/src/bytes.js";
 import { createdRecord, type DeviceRecord, DeviceStore } from "../../device/src/device_store.js";
 import { InputError } from "../../device/src/errors.js";
+import { type Bytes, type RandomBytes, utf8 } from "../../shared/src/bytes.js";
 
 const RECORD = "device";
 const MOST_LINES = 5_000;

@@ -1,4 +1,4 @@
-import { utf8 } from "../bytes.js";
+import { utf8 } from "../../../shared/src/bytes.js";
 import { CodecError } from "../errors.js";
 
 /** What an event holds, or a query is handed: a whole number is a bigint, any other a number, so that 1 and 1.0 differ. */

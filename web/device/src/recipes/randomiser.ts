@@ -1,4 +1,4 @@
-import { type Bytes, bigEndian, type RandomBytes } from "../bytes.js";
+import { type Bytes, bigEndian, type RandomBytes } from "../../../shared/src/bytes.js";
 import { CodecError } from "../errors.js";
 import { ceil, expBounds } from "../exponential_bounds.js";
 import { Fraction } from "../fraction.js";

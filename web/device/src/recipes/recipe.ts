@@ -1,4 +1,4 @@
-import { ascii, hex, sha256 } from "../bytes.js";
+import { ascii, hex, sha256 } from "../../../shared/src/bytes.js";
 import { checkRoots } from "../cell_tree.js";
 import { CodecError } from "../errors.js";
 import { Fraction } from "../fraction.js";

@@ -1,5 +1,5 @@
 import type { Sqlite3Static } from "@sqlite.org/sqlite-wasm";
-import { type Bytes, joined, type RandomBytes, uint32 } from "../bytes.js";
+import { type Bytes, joined, type RandomBytes, uint32 } from "../../../shared/src/bytes.js";
 import type { Place } from "../cell_counts.js";
 import { Refused } from "../errors.js";
 import type { Cell } from "./features.js";

@@ -1,4 +1,4 @@
-import { ascii, type Bytes, hex, join, sha256, utf8 } from "../bytes.js";
+import { ascii, type Bytes, hex, join, sha256, utf8 } from "../../../shared/src/bytes.js";
 import { CodecError, Refused, Unreachable } from "../errors.js";
 import type { HttpReply } from "../http_transport.js";
 import { isObject, type Json, type JsonLimits, parseJson } from "../json_text.js";

@@ -1,5 +1,5 @@
 import type { Sqlite3Static } from "@sqlite.org/sqlite-wasm";
-import { type Bytes, hex } from "../bytes.js";
+import { type Bytes, hex } from "../../../shared/src/bytes.js";
 import type { Place } from "../cell_counts.js";
 import type { Coins } from "../coins.js";
 import type { Charge, DeviceRecord } from "../device_store.js";

@@ -1,4 +1,4 @@
-import { ascii, type Bytes, hex, join, sha256, unhex } from "../bytes.js";
+import { ascii, type Bytes, hex, join, sha256, unhex } from "../../../shared/src/bytes.js";
 import { verified } from "../ed25519.js";
 import { CodecError, InputError, Refused, UnknownKind } from "../errors.js";
 import { Fraction } from "../fraction.js";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { systemRandom } from "../../../shared/src/bytes.js";
 import { AccountClock } from "../account_clock.js";
-import { systemRandom } from "../bytes.js";
 import { createdRecord, type DeviceRecord } from "../device_store.js";
 import { InputError } from "../errors.js";
 import { Fraction } from "../fraction.js";

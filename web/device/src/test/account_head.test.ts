@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { hex, systemRandom, unhex, utf8 } from "../../../shared/src/bytes.js";
 import { AccountClock } from "../account_clock.js";
 import { forgotten, headOf, lastNumber, openedHead, sealedHead } from "../account_head.js";
 import { Agent } from "../agent.js";
-import { hex, systemRandom, unhex, utf8 } from "../bytes.js";
 import { Device } from "../device.js";
 import { createdRecord, type DeviceRecord, DeviceStore } from "../device_store.js";
 import { Identity } from "../ed25519.js";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
+import { systemRandom } from "../../../shared/src/bytes.js";
 import { Agent } from "../agent.js";
-import { systemRandom } from "../bytes.js";
 import type { Device, DeviceAnswer } from "../device.js";
 import { createdRecord, DeviceStore } from "../device_store.js";
 import { Refused, Unreachable } from "../errors.js";

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 
 import { tmpdir } from "node:os";
 import { join as path } from "node:path";
 import { test } from "node:test";
-import { ascii, type Bytes, hex, sha256, systemRandom, unhex } from "../bytes.js";
+import { ascii, type Bytes, hex, sha256, systemRandom, unhex } from "../../../shared/src/bytes.js";
 import { Device } from "../device.js";
 import { DeviceFile } from "../device_file.js";
 import { readRows } from "../device_rows.js";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hex, join, sha256, unhex, utf8 } from "../bytes.js";
+import { hex, join, sha256, unhex, utf8 } from "../../../shared/src/bytes.js";
 import { checkRoots } from "../cell_tree.js";
 import { CodecError } from "../errors.js";
 import { Box, Hexagons } from "../hexagons.js";

@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { hex, systemRandom, unhex } from "../bytes.js";
+import { hex, systemRandom, unhex } from "../../../shared/src/bytes.js";
 import { createdRecord, type DeviceRecord } from "../device_store.js";
 import { Identity } from "../ed25519.js";
 import { challengeStatement, enrol } from "../enrolment.js";

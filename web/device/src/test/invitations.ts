@@ -1,4 +1,4 @@
-import { type Bytes, hex, join, sha256, uint32 } from "../bytes.js";
+import { type Bytes, hex, join, sha256, uint32 } from "../../../shared/src/bytes.js";
 import type { Identity } from "../ed25519.js";
 import type { ServerTask } from "../server_task.js";
 import { encodeParameters, sessionOf } from "../session_parameters.js";

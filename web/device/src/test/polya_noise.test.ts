@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { RandomBytes } from "../bytes.js";
+import type { RandomBytes } from "../../../shared/src/bytes.js";
 import { expBounds } from "../exponential_bounds.js";
 import { Fraction } from "../fraction.js";
 import { counterMode } from "../masks.js";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ascii, hex, sha256, systemRandom, unhex } from "../bytes.js";
+import { ascii, hex, sha256, systemRandom, unhex } from "../../../shared/src/bytes.js";
 import { Identity, verified } from "../ed25519.js";
 import { challengeStatement, enrolmentStatement } from "../enrolment.js";
 import { CodecError, Refused } from "../errors.js";

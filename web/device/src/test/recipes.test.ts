@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import init from "@sqlite.org/sqlite-wasm";
-import { hex, systemRandom, unhex } from "../bytes.js";
+import { hex, systemRandom, unhex } from "../../../shared/src/bytes.js";
 import { Device } from "../device.js";
 import { createdRecord, type DeviceRecord, DeviceStore } from "../device_store.js";
 import { Identity } from "../ed25519.js";

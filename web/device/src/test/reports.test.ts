@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { ascii, type Bytes, hex, join, sha256, systemRandom, uint32, unhex, utf8 } from "../bytes.js";
+import { ascii, type Bytes, hex, join, sha256, systemRandom, uint32, unhex, utf8 } from "../../../shared/src/bytes.js";
 import { dapTask, readCarriedRound } from "../carried_round.js";
 import { makeReport, preferredKey, uploadError } from "../dap_messages.js";
 import { Device } from "../device.js";
@@ -11,6 +11,7 @@ import { createdRecord, type DeviceRecord, DeviceStore } from "../device_store.j
 import { Identity } from "../ed25519.js";
 import { CodecError, InputError, Refused, Unreachable } from "../errors.js";
 import { Fraction } from "../fraction.js";
+import { TurboShake128 } from "../hashes.js";
 import { type HpkeConfig, seal } from "../hpke.js";
 import { DEFAULT_POLICY, type Policy, readPolicy } from "../policy.js";
 import { Prio3Multihot } from "../prio3_multihot.js";
@@ -18,7 +19,6 @@ import { askedKey, credentialStatement, readCredential, reportKey } from "../rep
 import { fetchedKey, uploaded } from "../report_upload.js";
 import type { DueReport, ReportParts } from "../round_reports.js";
 import type { ServerTask } from "../server_task.js";
-import { TurboShake128 } from "../turboshake128.js";
 import { vectors } from "./vectors.js";
 
 const { reports } = vectors("device/reports");

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hex, systemRandom, unhex } from "../bytes.js";
+import { hex, systemRandom, unhex } from "../../../shared/src/bytes.js";
 import { answer, type ClientOwner, drawsFrom } from "../client.js";
 import { type ClientState, readState, writeState } from "../client_state.js";
 import { coinsOf } from "../coins.js";

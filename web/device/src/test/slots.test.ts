@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { sha256, unhex, utf8 } from "../bytes.js";
+import { sha256, unhex, utf8 } from "../../../shared/src/bytes.js";
 import { CodecError, Refused } from "../errors.js";
 import { checkPolicy, DEFAULT_POLICY } from "../policy.js";
 import { decodeParameters } from "../session_parameters.js";

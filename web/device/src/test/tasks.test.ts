@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ascii, hex, sha256, unhex, utf8 } from "../bytes.js";
+import { ascii, hex, sha256, unhex, utf8 } from "../../../shared/src/bytes.js";
 import { CodecError, Refused } from "../errors.js";
 import { Fraction } from "../fraction.js";
 import { degreeAndThreshold, together, weakness } from "../graph_degree.js";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { utf8 } from "../bytes.js";
+import { utf8 } from "../../../shared/src/bytes.js";
 import { vectors } from "./vectors.js";
 import { Judge } from "./verdicts.js";
 

@@ -5,7 +5,7 @@
  */
 import { createInterface } from "node:readline";
 import init, { type Sqlite3Static } from "@sqlite.org/sqlite-wasm";
-import { type Bytes, hex, sha256, systemRandom, unhex, utf8 } from "../bytes.js";
+import { type Bytes, hex, sha256, systemRandom, unhex, utf8 } from "../../../shared/src/bytes.js";
 import { dapTask, readCarriedRound } from "../carried_round.js";
 import type { Place } from "../cell_counts.js";
 import { checkedContribution } from "../checked_contribution.js";

@@ -1,5 +1,6 @@
 /** A map of counts: of a release without slots, and of one with time in all slots together or in one of them. */
 
+import { h } from "../../../shared/src/elements.js";
 import { namesOf } from "../map/cell_names.js";
 import { COUNT_LAYERS, type CountLayer, densities, MapCells } from "../map/cells.js";
 import type { Palette } from "../map/colours.js";
@@ -7,7 +8,6 @@ import { Shapes } from "../map/shapes.js";
 import type { Projection } from "../map/sheet.js";
 import { unpack } from "../payload/arrays.js";
 import type { CountFacts, MapPayload, SlotsPayload } from "../payload/release.js";
-import { make } from "../view/elements.js";
 import { intervalBar } from "../view/interval_bar.js";
 import { classLegend, densityLegend } from "../view/legend.js";
 import { decimals, type Words } from "../words/words.js";
@@ -88,11 +88,11 @@ export class CountMap implements Subject {
     const least = Math.min(facts.low, 0),
       most = Math.max(facts.high, least + 1e-9);
     return [
-      make("p", { class: "best" }, this.during(words.say("cellSentence", parts), slot)),
+      h("p", { class: "best" }, this.during(words.say("cellSentence", parts), slot)),
       intervalBar(facts.low, facts.high, facts.best_guess, least, most),
-      make("p", {}, words.say("cellInterval", parts)),
-      ...(facts.relative > 1 ? [make("p", { class: "warning" }, words.say("cellUncertain"))] : []),
-      make(
+      h("p", {}, words.say("cellInterval", parts)),
+      ...(facts.relative > 1 ? [h("p", { class: "warning" }, words.say("cellUncertain"))] : []),
+      h(
         "p",
         { class: "hint" },
         words.say("cellNoise", parts),
@@ -108,11 +108,11 @@ export class CountMap implements Subject {
     const total = slot === null || !timed ? payload.total : timed.totals[slot]!;
     const outside =
       slot !== null && payload.nowhere
-        ? make("p", {}, words.say("nowhereTogether", { counted: words.noun(payload.estimand) }))
+        ? h("p", {}, words.say("nowhereTogether", { counted: words.noun(payload.estimand) }))
         : payload.nowhere
-          ? make("p", {}, words.say("nowhere", { ...words.interval(payload.nowhere), counted }))
-          : make("p", { lang: "en" }, payload.said);
-    return [make("p", {}, this.during(words.say("total", { ...words.interval(total), counted }), slot)), outside];
+          ? h("p", {}, words.say("nowhere", { ...words.interval(payload.nowhere), counted }))
+          : h("p", { lang: "en" }, payload.said);
+    return [h("p", {}, this.during(words.say("total", { ...words.interval(total), counted }), slot)), outside];
   }
 
   largest(slot: Slot, words: Words): Listed[] {

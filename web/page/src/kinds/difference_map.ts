@@ -1,12 +1,12 @@
 /** What changed between two releases: each cell's difference with its interval; hatched where noise explains it. */
 
+import { h } from "../../../shared/src/elements.js";
 import { namesOf } from "../map/cell_names.js";
 import { evenPosition, type Palette, word } from "../map/colours.js";
 import { Shapes } from "../map/shapes.js";
 import type { Projection } from "../map/sheet.js";
 import { unpack } from "../payload/arrays.js";
 import type { DifferencePayload, EvenScale } from "../payload/release.js";
-import { make } from "../view/elements.js";
 import { intervalBar } from "../view/interval_bar.js";
 import { evenLegend } from "../view/legend.js";
 import type { Words } from "../words/words.js";
@@ -103,10 +103,10 @@ export class DifferenceMap implements Subject {
       high: numbers.high[part]!,
     };
     return [
-      make("p", { class: "best" }, words.say("changeSentence", { ...words.interval(found), counted })),
+      h("p", { class: "best" }, words.say("changeSentence", { ...words.interval(found), counted })),
       intervalBar(found.low, found.high, found.best_guess, Math.min(found.low, 0), Math.max(found.high, 0)),
-      make("p", { class: changed ? null : "warning" }, words.say(changed ? "changeBeyond" : "changeNoise")),
-      make(
+      h("p", { class: changed ? null : "warning" }, words.say(changed ? "changeBeyond" : "changeNoise")),
+      h(
         "p",
         { class: "hint" },
         words.say("cellName", {
@@ -121,15 +121,11 @@ export class DifferenceMap implements Subject {
   whole(_slot: Slot, words: Words): HTMLElement[] {
     const { payload, numbers } = this,
       changed = numbers.changed.reduce((sum, each) => sum + each, 0);
-    const line = make("span", { lang: "en" }, payload.before.line);
+    const line = h("span", { lang: "en" }, payload.before.line);
     return [
-      make(
-        "p",
-        {},
-        words.say("changedCells", { changed: words.number(changed), all: words.number(this.shapes.count) }),
-      ),
-      make("p", {}, words.say("changeBefore", { title: payload.before.title }), " ", line),
-      make("p", {}, words.say("changeDrawn")),
+      h("p", {}, words.say("changedCells", { changed: words.number(changed), all: words.number(this.shapes.count) })),
+      h("p", {}, words.say("changeBefore", { title: payload.before.title }), " ", line),
+      h("p", {}, words.say("changeDrawn")),
     ];
   }
 

@@ -1,11 +1,11 @@
 /** A map with marks: which share of the people in each cell carries each, and how many people there are. */
 
+import { h } from "../../../shared/src/elements.js";
 import { evenPosition, type Palette, word } from "../map/colours.js";
 import type { Shapes } from "../map/shapes.js";
 import type { Projection } from "../map/sheet.js";
 import { unpack } from "../payload/arrays.js";
 import type { MarksPayload } from "../payload/release.js";
-import { make } from "../view/elements.js";
 import { intervalBar } from "../view/interval_bar.js";
 import { classLegend, evenLegend } from "../view/legend.js";
 import { percent, type Words } from "../words/words.js";
@@ -127,11 +127,9 @@ export class ShareMap implements Subject {
       const parts = { mark, counted, ...percent(found, words) };
       const sentence = words.say(Number.isNaN(found.value) ? "shareUnknown" : "shareSentence", parts);
       return [
-        make("p", { class: place === 0 && chosen >= 0 ? "best" : null }, sentence),
+        h("p", { class: place === 0 && chosen >= 0 ? "best" : null }, sentence),
         intervalBar(found.low, found.high, found.value, 0, 1),
-        ...(found.high - found.low > this.payload.wide
-          ? [make("p", { class: "warning" }, words.say("shareWide"))]
-          : []),
+        ...(found.high - found.low > this.payload.wide ? [h("p", { class: "warning" }, words.say("shareWide"))] : []),
       ];
     });
     const people = this.people.facts(part, layer, slot, words);
@@ -141,7 +139,7 @@ export class ShareMap implements Subject {
   whole(slot: Slot, words: Words): HTMLElement[] {
     const counted = words.noun(this.payload.estimand);
     const shares = this.payload.marks.map(({ name, whole }) =>
-      make(
+      h(
         "p",
         {},
         words.say(whole.value === null ? "shareUnknown" : "shareSentence", {

@@ -1,5 +1,6 @@
 /** Statistics of a value: a layer for each, a cell's profile over slots, and how the value is distributed in it. */
 
+import { h } from "../../../shared/src/elements.js";
 import { leading } from "../asking/confidence_margins.js";
 import { namesOf } from "../map/cell_names.js";
 import { evenPosition, type Palette, word } from "../map/colours.js";
@@ -8,7 +9,6 @@ import type { Projection } from "../map/sheet.js";
 import { unpack } from "../payload/arrays.js";
 import type { EvenScale, ValuesPayload } from "../payload/release.js";
 import { histogramChart, profileChart, type Series } from "../view/charts.js";
-import { make } from "../view/elements.js";
 import { intervalBar } from "../view/interval_bar.js";
 import { classLegend, evenLegend } from "../view/legend.js";
 import { decimals, type Words } from "../words/words.js";
@@ -154,7 +154,7 @@ export class ValueMap implements Subject {
     const guessed = Number.isNaN(guess)
       ? []
       : [
-          make(
+          h(
             "p",
             { class: layer === GUESS ? "best" : null },
             words.say("guessSentence", { value: words.number(guess, digits), stddev: words.number(error, digits) }),
@@ -162,7 +162,7 @@ export class ValueMap implements Subject {
         ];
     const people = numbers.people[place]!,
       { stddev, margin } = payload.people;
-    const number = make(
+    const number = h(
       "p",
       { class: layer === PEOPLE ? "best" : null },
       stddev > 0
@@ -178,8 +178,8 @@ export class ValueMap implements Subject {
       ...others.flatMap((each) => this.statistic(each, place, words, false)),
       ...(layer === GUESS ? [number] : layer === PEOPLE ? guessed : [...guessed, number]),
       ...this.charts(part, chosen, slot, words),
-      make("p", { class: "hint" }, this.populations(words)),
-      make(
+      h("p", { class: "hint" }, this.populations(words)),
+      h(
         "p",
         { class: "hint" },
         words.say("cellName", {
@@ -205,9 +205,9 @@ export class ValueMap implements Subject {
       counted: words.noun(payload.estimand),
     };
     return [
-      make("p", {}, words.say("valuesSize", parts)),
-      make("p", {}, words.say("valuesThreshold", parts)),
-      make("p", {}, words.say("valuesOutside")),
+      h("p", {}, words.say("valuesSize", parts)),
+      h("p", {}, words.say("valuesThreshold", parts)),
+      h("p", {}, words.say("valuesOutside")),
     ];
   }
 
@@ -259,7 +259,7 @@ export class ValueMap implements Subject {
       counted: words.noun(this.payload.estimand),
     };
     const sentence = words.say(few ? "statisticFew" : "statisticSentence", parts);
-    if (!chosen) return [make("p", {}, sentence)];
+    if (!chosen) return [h("p", {}, sentence)];
     const [least, most] =
       one.name === "variance" ? [0, (this.payload.bounds[1] - this.payload.bounds[0]) ** 2 / 4] : this.payload.bounds;
     const bias =
@@ -267,9 +267,9 @@ export class ValueMap implements Subject {
         ? words.say("biasSentence", { bias: words.short(one.bias[place]!) })
         : null;
     return [
-      make("p", { class: few ? "warning" : "best" }, sentence),
+      h("p", { class: few ? "warning" : "best" }, sentence),
       intervalBar(low, high, value, least, most),
-      ...(bias === null ? [] : [make("p", { class: "hint" }, bias)]),
+      ...(bias === null ? [] : [h("p", { class: "hint" }, bias)]),
     ];
   }
 
@@ -286,10 +286,10 @@ export class ValueMap implements Subject {
         bounds = one.name === "variance" ? ([0, (most - least) ** 2 / 4] as const) : payload.bounds;
       const label = words.say("profile", { statistic: title });
       found.push(
-        make(
+        h(
           "figure",
           { class: "drawn" },
-          make("figcaption", {}, label),
+          h("figcaption", {}, label),
           profileChart(label, this.slots, series, bounds, slot ?? 0, text),
         ),
       );
@@ -302,10 +302,10 @@ export class ValueMap implements Subject {
       const label = words.say("histogram", { counted: words.noun(payload.estimand), value: payload.value });
       if (!people.some(Number.isNaN)) {
         found.push(
-          make(
+          h(
             "figure",
             { class: "drawn" },
-            make("figcaption", {}, label),
+            h("figcaption", {}, label),
             histogramChart(label, edges, people, margin, text),
           ),
         );

@@ -1,5 +1,7 @@
 /** Long arrays as the page's data holds them: base64 of raw deflate of little-endian numbers. */
 
+import { ascii } from "../../../shared/src/bytes.js";
+
 const KINDS = {
   uint8: Uint8Array,
   int16: Int16Array,
@@ -25,17 +27,10 @@ export async function unpack<T extends NumberType>(packed: PackedArray<T>): Prom
   const kind = KINDS[packed.type];
   if (kind === undefined) throw new Error(`no array has numbers of type ${String(packed.type)}`);
   if (packed.length === 0) return new kind(0) as Numbers<T>;
-  const squeezed = new Blob([fromBase64(packed.data)]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  const squeezed = new Blob([ascii(atob(packed.data))]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
   const bytes = await new Response(squeezed).arrayBuffer();
   if (bytes.byteLength !== packed.length * kind.BYTES_PER_ELEMENT) {
     throw new Error(`an array of ${packed.length} numbers has ${bytes.byteLength} bytes`);
   }
   return new kind(bytes) as Numbers<T>;
-}
-
-function fromBase64(text: string): Uint8Array<ArrayBuffer> {
-  const letters = atob(text);
-  const bytes = new Uint8Array(letters.length);
-  for (let at = 0; at < letters.length; at++) bytes[at] = letters.charCodeAt(at);
-  return bytes;
 }

@@ -1,6 +1,7 @@
 /** What the page is given of a release: JSON that `hazemap.releases.page.payload` writes. */
 
-import type { Estimand, Leading } from "../words/words.js";
+import type { Estimand } from "../../../shared/src/estimand.js";
+import type { Leading } from "../words/words.js";
 import type { PackedArray } from "./arrays.js";
 
 /** The version of the data that this page reads. */

@@ -1,13 +1,14 @@
 /** Questions about areas: drawn or typed, answered with an interval from the release's own numbers. */
 
+import { h } from "../../../shared/src/elements.js";
 import { type Reason, type Region, RegionError } from "../asking/regions.js";
 import type { Slot } from "../kinds/subject.js";
 import type { Extent, Projection } from "../map/sheet.js";
 import type { Key } from "../words/catalogue.js";
 import type { Words } from "../words/words.js";
 import type { Asker } from "./askers.js";
+import { button } from "./controls.js";
 import type { Point } from "./decorations.js";
-import { button, make } from "./elements.js";
 import type { Drawing } from "./gestures.js";
 
 type Box = readonly [number, number, number, number];
@@ -21,10 +22,10 @@ interface Hands {
 
 export class AskPanel {
   private words!: Words;
-  private readonly said = make("div", { class: "answer", "aria-live": "polite" });
+  private readonly said = h("div", { class: "answer", "aria-live": "polite" });
   private region: Region | null = null;
   private readonly fields = [0, 1, 2, 3].map(() =>
-    make("input", { type: "text", inputmode: "decimal", autocomplete: "off" }),
+    h("input", { type: "text", inputmode: "decimal", autocomplete: "off" }),
   );
 
   constructor(
@@ -38,12 +39,12 @@ export class AskPanel {
     const names = this.projection.plane
       ? (["leastX", "leastY", "greatestX", "greatestY"] as const)
       : (["west", "south", "east", "north"] as const);
-    const form = make(
+    const form = h(
       "form",
       { class: "box" },
-      ...names.map((name, i) => make("label", {}, make("span", {}, words.say(name)), this.fields[i]!)),
+      ...names.map((name, i) => h("label", {}, h("span", {}, words.say(name)), this.fields[i]!)),
       button(words.say("visibleBox"), () => this.fill(this.hands.seen())),
-      make("button", {}, words.say("countBox")),
+      h("button", {}, words.say("countBox")),
     );
     form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -54,12 +55,12 @@ export class AskPanel {
       this.region = null;
       this.say(words.say(mode === "box" ? "drawingBox" : "drawingPolygon"));
     };
-    return make(
+    return h(
       "section",
       { class: "ask" },
-      make("h2", {}, words.say("ask")),
-      make("p", { class: "hint" }, words.say("askHint")),
-      make(
+      h("h2", {}, words.say("ask")),
+      h("p", { class: "hint" }, words.say("askHint")),
+      h(
         "div",
         { class: "row" },
         button(words.say("drawBox"), draw("box")),
@@ -129,7 +130,7 @@ export class AskPanel {
   }
 
   private say(...lines: readonly string[]): void {
-    this.said.replaceChildren(...lines.map((line) => make("p", {}, line)));
+    this.said.replaceChildren(...lines.map((line) => h("p", {}, line)));
   }
 }
 

@@ -1,5 +1,6 @@
 /** Small charts of a cell: a number over all slots, and how a value is distributed. */
 
+import { svg } from "../../../shared/src/elements.js";
 import { leading } from "../asking/confidence_margins.js";
 import { evenTicks } from "../map/colours.js";
 
@@ -9,7 +10,6 @@ const WIDE = 300,
   BELOW = 20,
   ABOVE = 6,
   RIGHT = 6;
-const SPACE = "http://www.w3.org/2000/svg";
 const LETTER = 5.6; // pixels, about, of a label
 
 /** Numbers with their intervals; `value` is NaN where too few people are, of which only the interval is known. */
@@ -125,15 +125,8 @@ class Chart {
     private readonly high: number,
     text: (value: number) => string,
   ) {
-    this.element = document.createElementNS(SPACE, "svg");
-    for (const [name, value] of Object.entries({
-      class: "chart",
-      viewBox: `0 0 ${WIDE} ${HIGH}`,
-      role: "img",
-      "aria-label": label,
-    })) {
-      this.element.setAttribute(name, value);
-    }
+    const viewBox = `0 0 ${WIDE} ${HIGH}`;
+    this.element = svg("svg", { class: "chart", viewBox, role: "img", "aria-label": label });
     for (const tick of evenTicks({ low, high }, 4)) {
       const y = this.y(tick);
       this.put("line", { class: "grid", x1: LEFT, x2: WIDE - RIGHT, y1: y, y2: y });
@@ -147,10 +140,12 @@ class Chart {
     return HIGH - BELOW - share * (HIGH - BELOW - ABOVE);
   }
 
-  put(tag: string, attributes: { readonly [name: string]: string | number }): SVGElement {
-    const found = document.createElementNS(SPACE, tag);
-    for (const [name, value] of Object.entries(attributes))
-      found.setAttribute(name, typeof value === "number" ? value.toFixed(2) : value);
+  put(tag: keyof SVGElementTagNameMap, attributes: { readonly [name: string]: string | number }): SVGElement {
+    const rounded = Object.entries(attributes).map(([name, value]) => [
+      name,
+      typeof value === "number" ? value.toFixed(2) : value,
+    ]);
+    const found = svg(tag, Object.fromEntries(rounded));
     this.element.append(found);
     return found;
   }

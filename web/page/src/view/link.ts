@@ -1,6 +1,6 @@
 /** The part of the page's address after #: what is seen, so that a link shows it again. */
 
-import { LANGUAGES, type Language } from "../words/catalogue.js";
+import { LANGUAGES, type Language } from "../../../shared/src/texts.js";
 
 export type Theme = "auto" | "light" | "dark";
 export const THEMES: readonly Theme[] = ["auto", "light", "dark"];

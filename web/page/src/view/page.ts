@@ -1,18 +1,20 @@
 /** The page: the map, and beside it what it shows, what a cell says, questions, and how people are protected. */
 
+import { h } from "../../../shared/src/elements.js";
+import { LANGUAGES } from "../../../shared/src/texts.js";
 import type { Slot, Subject } from "../kinds/subject.js";
 import { subjectOf } from "../kinds/subject_of.js";
 import { Palette } from "../map/colours.js";
 import { NONE } from "../map/raster.js";
 import { type Extent, groundSide, type Projection, projectionOf } from "../map/sheet.js";
 import type { PagePayload } from "../payload/release.js";
-import { CATALOGUE, LANGUAGES } from "../words/catalogue.js";
+import { CATALOGUE } from "../words/catalogue.js";
 import { plainWords } from "../words/privacy.js";
 import { Words } from "../words/words.js";
 import { AskPanel } from "./ask_panel.js";
 import type { Asker } from "./askers.js";
+import { button, checkbox, choice } from "./controls.js";
 import { DARK, LIGHT, type Point } from "./decorations.js";
-import { button, checkbox, choice, make } from "./elements.js";
 import { Gestures } from "./gestures.js";
 import { ALL, type Link, readLink, THEMES, type Theme, writeLink } from "./link.js";
 import { MapCanvas, type Paint } from "./map_canvas.js";
@@ -43,14 +45,14 @@ class Page {
   private readonly gestures: Gestures;
   private readonly ask: AskPanel | null;
   private readonly time: TimeBar | null;
-  private readonly stage = make("div", { class: "stage" });
-  private readonly panel = make("div", { class: "panel" });
-  private readonly legends = make("div");
-  private readonly facts = make("div", { class: "facts" });
-  private readonly whole = make("div");
-  private readonly list = make("ol");
-  private readonly aloud = make("p", { class: "unseen", "aria-live": "polite" });
-  private readonly scale = make("div", { class: "scale" });
+  private readonly stage = h("div", { class: "stage" });
+  private readonly panel = h("div", { class: "panel" });
+  private readonly legends = h("div");
+  private readonly facts = h("div", { class: "facts" });
+  private readonly whole = h("div");
+  private readonly list = h("ol");
+  private readonly aloud = h("p", { class: "unseen", "aria-live": "polite" });
+  private readonly scale = h("div", { class: "scale" });
   private readonly night = window.matchMedia("(prefers-color-scheme: dark)");
   private quiet: ReturnType<typeof setTimeout> | undefined;
   private write: ReturnType<typeof setTimeout> | undefined;
@@ -173,7 +175,7 @@ class Page {
     map.element.setAttribute("role", "application");
     map.element.setAttribute("aria-label", `${words.say("map")}: ${payload.title}`);
     map.element.setAttribute("aria-describedby", "map-help");
-    const zoom = make(
+    const zoom = h(
       "div",
       { class: "zoom" },
       button("+", () => this.map.zoom(1.5), { "aria-label": words.say("zoomIn"), title: words.say("zoomIn") }),
@@ -186,25 +188,25 @@ class Page {
       zoom,
       this.scale,
       ...this.divider(),
-      make("p", { class: "unseen", id: "map-help" }, help),
+      h("p", { class: "unseen", id: "map-help" }, help),
       this.aloud,
     );
     const privacy = this.privacy();
     this.into.replaceChildren(
-      make(
+      h(
         "header",
         {},
-        make("div", {}, make("h1", {}, payload.title), make("p", { class: "line" }, payload.line)),
+        h("div", {}, h("h1", {}, payload.title), h("p", { class: "line" }, payload.line)),
         button(words.say(window.innerWidth < 600 ? "privacyShort" : "privacy"), () => privacy.showModal(), {
           class: "privacy",
           "aria-haspopup": "dialog",
         }),
       ),
-      make(
+      h(
         "main",
         {},
-        make("div", { class: "scene" }, stage, this.time?.element(words)),
-        make("section", { class: "side", "aria-label": words.say("details"), tabindex: "0" }, this.panel),
+        h("div", { class: "scene" }, stage, this.time?.element(words)),
+        h("section", { class: "side", "aria-label": words.say("details"), tabindex: "0" }, this.panel),
       ),
       privacy,
     );
@@ -221,11 +223,11 @@ class Page {
     );
     this.whole.replaceChildren(
       ...subject.whole(slot, words),
-      payload.base ? make("p", { class: "source" }, words.say("source", { source: payload.base.source })) : "",
+      payload.base ? h("p", { class: "source" }, words.say("source", { source: payload.base.source })) : "",
     );
     this.list.replaceChildren(
       ...subject.largest(slot, words).map(({ text, part }) =>
-        make(
+        h(
           "li",
           {},
           button(text, () => this.goTo(part), { title: words.say("goTo") }),
@@ -245,15 +247,15 @@ class Page {
       this.rebuilt(focus);
     };
     const radios = layers.map((layer) => {
-      const input = make("input", { type: "radio", name: "layer", value: layer, checked: layer === state.layer });
+      const input = h("input", { type: "radio", name: "layer", value: layer, checked: layer === state.layer });
       input.addEventListener("change", () => chosen(layer, `input[value="${CSS.escape(layer)}"]`));
-      return make("label", { class: "layer" }, input, make("span", {}, name(layer)));
+      return h("label", { class: "layer" }, input, h("span", {}, name(layer)));
     });
     const others = layers.filter((each) => each !== state.layer),
       hatching = subject.hatching(state.layer);
     const several = layers.length > ABREAST;
     const another = state.layer === subject.certainty ? layers[0]! : subject.certainty;
-    return make(
+    return h(
       "section",
       { class: "shown" },
       several
@@ -263,13 +265,13 @@ class Page {
             state.layer,
             (layer) => chosen(layer, ".shown .choice select"),
           )
-        : make("fieldset", {}, make("legend", {}, words.say("layers")), make("div", { class: "layers" }, ...radios)),
+        : h("fieldset", {}, h("legend", {}, words.say("layers")), h("div", { class: "layers" }, ...radios)),
       this.legends,
       state.hatch
-        ? make(
+        ? h(
             "p",
             { class: "hatched" },
-            make("span", { class: "swatch", "aria-hidden": "true" }),
+            h("span", { class: "swatch", "aria-hidden": "true" }),
             words.say(hatching.legend),
           )
         : null,
@@ -296,21 +298,21 @@ class Page {
   }
 
   private cellSection(): HTMLElement {
-    return make("section", {}, make("h2", {}, this.words.say("cell")), this.facts);
+    return h("section", {}, h("h2", {}, this.words.say("cell")), this.facts);
   }
 
   private wholeSection(): HTMLElement {
-    return make("section", { class: "whole" }, this.whole);
+    return h("section", { class: "whole" }, this.whole);
   }
 
   private largest(): HTMLElement | string {
     const { words, subject } = this;
     if (!subject.largest(this.state.slot, words).length) return "";
-    return make(
+    return h(
       "details",
       {},
-      make("summary", {}, words.say("largest")),
-      make("p", { class: "hint" }, words.say("largestHint")),
+      h("summary", {}, words.say("largest")),
+      h("p", { class: "hint" }, words.say("largestHint")),
       this.list,
     );
   }
@@ -344,9 +346,9 @@ class Page {
 
   private settings(): HTMLElement {
     const { words, state } = this;
-    const said = make("p", { "aria-live": "polite", class: "hint" });
+    const said = h("p", { "aria-live": "polite", class: "hint" });
     const names = { auto: "themeAuto", light: "themeLight", dark: "themeDark" } as const;
-    return make(
+    return h(
       "section",
       { class: "settings", "aria-label": words.say("settings") },
       choice(
@@ -383,18 +385,18 @@ class Page {
 
   private privacy(): HTMLDialogElement {
     const { words, payload } = this;
-    const dialog = make(
+    const dialog = h(
       "dialog",
       { "aria-labelledby": "privacy-title" },
-      make("h2", { id: "privacy-title" }, words.say("privacy")),
-      ...plainWords(payload, words).map((sentence) => make("p", {}, sentence)),
-      make(
+      h("h2", { id: "privacy-title" }, words.say("privacy")),
+      ...plainWords(payload, words).map((sentence) => h("p", {}, sentence)),
+      h(
         "details",
         {},
-        make("summary", {}, words.say("wholeStatement")),
-        make("pre", { lang: "en", tabindex: "0" }, payload.text),
+        h("summary", {}, words.say("wholeStatement")),
+        h("pre", { lang: "en", tabindex: "0" }, payload.text),
       ),
-      make("form", { method: "dialog" }, make("button", {}, words.say("close"))),
+      h("form", { method: "dialog" }, h("button", {}, words.say("close"))),
     );
     return dialog;
   }
@@ -402,7 +404,7 @@ class Page {
   /** The line between two layers, to be dragged or moved by keys. */
   private divider(): HTMLElement[] {
     if (!this.state.beside) return [];
-    const line = make("input", {
+    const line = h("input", {
       type: "range",
       class: "divider",
       min: "0",
@@ -464,7 +466,7 @@ class Page {
     this.shown = part;
     this.facts.replaceChildren(
       ...(part === NONE
-        ? [make("p", { class: "hint" }, words.say("hoverHint"))]
+        ? [h("p", { class: "hint" }, words.say("hoverHint"))]
         : subject.facts(part, state.layer, state.slot, words)),
     );
   }

@@ -1,15 +1,16 @@
 /** The slots of a map with time: a slider, a button that plays them one after another, and one for all together. */
 
+import { h } from "../../../shared/src/elements.js";
 import type { Slot } from "../kinds/subject.js";
 import type { Words } from "../words/words.js";
-import { button, make } from "./elements.js";
+import { button } from "./controls.js";
 
 const STEP = 1000; // milliseconds that a slot is shown
 
 export class TimeBar {
   private readonly calm = window.matchMedia("(prefers-reduced-motion: reduce)");
-  private readonly slider = make("input", { type: "range", min: "0", step: "1", class: "slots" });
-  private readonly name = make("output", { class: "slot" });
+  private readonly slider = h("input", { type: "range", min: "0", step: "1", class: "slots" });
+  private readonly name = h("output", { class: "slot" });
   private words!: Words;
   private play!: HTMLButtonElement;
   private all: HTMLButtonElement | null = null;
@@ -49,7 +50,7 @@ export class TimeBar {
       : null;
     this.slider.setAttribute("aria-label", words.say("slot"));
     this.tell();
-    return make(
+    return h(
       "section",
       { class: "time", "aria-label": words.say("time") },
       this.play,

@@ -1,11 +1,9 @@
 /** All words of the page, in four languages. `{name}` is where something stands. */
 
+import type { Language } from "../../../shared/src/texts.js";
 import { french } from "./french.js";
 import { german } from "./german.js";
 import { spanish } from "./spanish.js";
-
-export const LANGUAGES = ["en", "de", "fr", "es"] as const;
-export type Language = (typeof LANGUAGES)[number];
 
 const en = {
   language: "Language",
@@ -93,13 +91,6 @@ const en = {
   print: "Print",
   source: "Base map: {source}",
   loading: "The map is being drawn …",
-  people: "people",
-  rows: "rows",
-  visits: "visits",
-  records: "records",
-  each: "{noun} counted, at most {most} each",
-  eachPlaces: "{noun} counted, at most {places} places each",
-  eachRecords: "{noun} counted, at most {most} each in each of {places} places",
   settings: "Settings",
   details: "The map and its numbers",
   place: "Place",

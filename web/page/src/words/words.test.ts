@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { LANGUAGES } from "../../../shared/src/texts.js";
 import type { PagePayload } from "../payload/release.js";
-import { CATALOGUE, type Key, LANGUAGES } from "./catalogue.js";
+import { CATALOGUE, type Key } from "./catalogue.js";
 import { plainWords, promised } from "./privacy.js";
 import { decimals, Words } from "./words.js";
 

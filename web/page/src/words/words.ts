@@ -1,13 +1,8 @@
 /** Sentences and numbers in one language. */
 
-import { CATALOGUE, type Key, LANGUAGES, type Language } from "./catalogue.js";
-
-/** What a count of 1 is, and how much of it a person gives at most: null where that is 1 in all. */
-export interface Estimand {
-  readonly noun: string;
-  readonly most: number | null;
-  readonly places: number | null;
-}
+import { countedOf, type Estimand, nounOf } from "../../../shared/src/estimand.js";
+import { fill, LANGUAGES, type Language } from "../../../shared/src/texts.js";
+import { CATALOGUE, type Key } from "./catalogue.js";
 
 /** The number that leads and the interval it lies in, as `hazemap.estimate.leading_intervals` makes them. */
 export interface Leading {
@@ -37,21 +32,17 @@ export class Words {
   }
 
   say(key: Key, parts: Parts = {}): string {
-    return CATALOGUE[this.language][key].replace(/\{(\w+)\}/g, (whole, name: string) => parts[name] ?? whole);
+    return fill(CATALOGUE[this.language][key], parts);
   }
 
-  /** What a count of 1 is; a word that the catalogue does not know stays as it is. */
-  noun({ noun }: Estimand): string {
-    return noun === "people" || noun === "rows" || noun === "visits" || noun === "records" ? this.say(noun) : noun;
+  /** What a count of 1 is; a word that is not known stays as it is. */
+  noun(estimand: Estimand): string {
+    return nounOf(estimand, this.language);
   }
 
   /** The same, and how much of it each person gives at most: `hazemap.privacy.estimand`. */
   counted(estimand: Estimand): string {
-    const { most, places } = estimand,
-      noun = this.noun(estimand);
-    const parts = { noun, most: this.number(most ?? 0), places: this.number(places ?? 0) };
-    if (most === null && places === null) return noun;
-    return this.say(places === null ? "each" : most === null ? "eachPlaces" : "eachRecords", parts);
+    return countedOf(estimand, this.language, (value) => this.number(value));
   }
 
   number(value: number, digits = 0): string {

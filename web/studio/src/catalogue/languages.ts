@@ -1,3 +1,4 @@
+import { fill, LANGUAGES, type Language } from "../../../shared/src/texts.js";
 import { type Catalogue, english } from "./english.js";
 import { french } from "./french.js";
 import { german } from "./german.js";
@@ -5,7 +6,7 @@ import { spanish } from "./spanish.js";
 
 export type Sentence = keyof Catalogue;
 
-const languages: Record<string, { name: string; catalogue: Catalogue }> = {
+const languages: Record<Language, { name: string; catalogue: Catalogue }> = {
   en: { name: "English", catalogue: english },
   de: { name: "Deutsch", catalogue: german },
   fr: { name: "Français", catalogue: french },
@@ -13,25 +14,25 @@ const languages: Record<string, { name: string; catalogue: Catalogue }> = {
 };
 const KEPT = "hazemap language";
 
-let chosen = localStorage.getItem(KEPT) ?? navigator.language.slice(0, 2);
-if (!(chosen in languages)) chosen = "en";
+const known = (code: string): Language | undefined => LANGUAGES.find((each) => each === code);
+let chosen = known(localStorage.getItem(KEPT) ?? navigator.language.slice(0, 2)) ?? "en";
 
 export const names = Object.entries(languages).map(([code, { name }]) => ({ code, name }));
 
-export function language(): string {
+export function language(): Language {
   return chosen;
 }
 
 export function choose(code: string): void {
-  if (!(code in languages)) return;
-  chosen = code;
+  const found = known(code);
+  if (found === undefined) return;
+  chosen = found;
   localStorage.setItem(KEPT, code);
 }
 
 /** A sentence in the chosen language, with what stands in braces filled in. */
 export function say(sentence: Sentence, words: Record<string, string | number> = {}): string {
-  const text = (languages[chosen]?.catalogue ?? english)[sentence];
-  return text.replace(/\{(\w+)\}/g, (whole, name: string) => String(words[name] ?? whole));
+  return fill(languages[chosen].catalogue[sentence], words);
 }
 
 export function number(value: number, digits = 0): string {

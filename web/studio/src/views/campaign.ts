@@ -1,5 +1,5 @@
+import { type Child, field, h, replace, tableOf } from "../../../shared/src/elements.js";
 import { number, say } from "../catalogue/languages.js";
-import { type Child, field, h, replace, tableOf } from "../elements.js";
 import { type Campaign, type CampaignAct, type CampaignRound, type Count, server } from "../server.js";
 import { confirmed } from "./confirmed.js";
 import { inEnglish } from "./in_english.js";

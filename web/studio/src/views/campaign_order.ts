@@ -1,5 +1,5 @@
+import { field, h, replace, select } from "../../../shared/src/elements.js";
 import { number, type Sentence, say } from "../catalogue/languages.js";
-import { field, h, replace, select } from "../elements.js";
 import { type CampaignForm, type CampaignReview, server } from "../server.js";
 import { GroundFields } from "./ground_fields.js";
 import { englishList, inEnglish } from "./in_english.js";

@@ -1,5 +1,5 @@
+import { type Child, h, replace, tableOf } from "../../../shared/src/elements.js";
 import { number, say } from "../catalogue/languages.js";
-import { type Child, h, replace, tableOf } from "../elements.js";
 import { type Campaigns, type Health, server } from "../server.js";
 import { inEnglish, partlyEnglish } from "./in_english.js";
 import { problem } from "./problem.js";

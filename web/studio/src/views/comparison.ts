@@ -1,5 +1,5 @@
+import { field, h, replace } from "../../../shared/src/elements.js";
 import { number, say } from "../catalogue/languages.js";
-import { field, h, replace } from "../elements.js";
 import { type Run, type SameAs, server } from "../server.js";
 import { hoverChart } from "./hover_chart.js";
 import { problem, toldOf } from "./problem.js";

@@ -1,5 +1,5 @@
+import { h, replace } from "../../../shared/src/elements.js";
 import { say } from "../catalogue/languages.js";
-import { h, replace } from "../elements.js";
 import { problem } from "./problem.js";
 
 /** A button that asks once more, in words, before it does what cannot be undone. */

@@ -1,5 +1,5 @@
+import { field, h, select } from "../../../shared/src/elements.js";
 import { say } from "../catalogue/languages.js";
-import { field, h, select } from "../elements.js";
 import type { Order } from "../server.js";
 
 const SIDES = ["west", "south", "east", "north"] as const;

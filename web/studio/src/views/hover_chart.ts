@@ -1,8 +1,7 @@
+import { h, replace, svg, tableOf } from "../../../shared/src/elements.js";
 import { number, type Sentence, say } from "../catalogue/languages.js";
-import { h, replace, tableOf } from "../elements.js";
 import type { Chart, ChartPoint } from "../server.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const WIDE = 640,
   HIGH = 380,
   LEFT = 64,
@@ -30,21 +29,21 @@ export function hoverChart(chart: Chart, map: string): HTMLElement {
     TOP,
   );
   const said = h("p", { role: "status", class: "said" }, say("hoverHelp"));
-  const svg = make("svg", {
+  const picture = svg("svg", {
     viewBox: `0 0 ${WIDE} ${HIGH}`,
     role: "group",
     "aria-label": `${map}: ${score}`,
     class: "chart",
   });
-  svg.append(...axes(score, x, y));
+  picture.append(...axes(score, x, y));
   chart.methods.forEach((method, line) => {
     const path = method.points
       .map((point, at) => `${at === 0 ? "M" : "L"}${x.at(point.epsilon)},${y.at(point.mean)}`)
       .join("");
-    svg.append(make("path", { d: path, class: "curve", stroke: ink(line), "stroke-dasharray": dash(line) }));
+    picture.append(svg("path", { d: path, class: "curve", stroke: ink(line), "stroke-dasharray": dash(line) }));
     for (const point of method.points) {
-      svg.append(
-        make("line", {
+      picture.append(
+        svg("line", {
           x1: x.at(point.epsilon),
           x2: x.at(point.epsilon),
           y1: y.at(point.low),
@@ -54,7 +53,7 @@ export function hoverChart(chart: Chart, map: string): HTMLElement {
       );
     }
   });
-  svg.append(...labels(chart, y));
+  picture.append(...labels(chart, y));
   const words = (method: string, point: ChartPoint): string =>
     say("pointSaid", {
       method,
@@ -67,7 +66,7 @@ export function hoverChart(chart: Chart, map: string): HTMLElement {
     });
   const dots = points.map(({ method, line, point }, at) => {
     const text = words(method, point);
-    const dot = make("circle", {
+    const dot = svg("circle", {
       cx: x.at(point.epsilon),
       cy: y.at(point.mean),
       r: 5,
@@ -76,7 +75,7 @@ export function hoverChart(chart: Chart, map: string): HTMLElement {
       role: "img",
       "aria-label": text,
     });
-    const title = make("title", {});
+    const title = svg("title", {});
     title.textContent = text;
     dot.append(title);
     const show = (): void => replace(said, text);
@@ -93,7 +92,7 @@ export function hoverChart(chart: Chart, map: string): HTMLElement {
     });
     return dot;
   });
-  svg.append(...dots);
+  picture.append(...dots);
   const rows = points.map(({ method, point }) => [
     method,
     number(point.epsilon, 3),
@@ -105,7 +104,7 @@ export function hoverChart(chart: Chart, map: string): HTMLElement {
     "figure",
     { class: "card" },
     h("figcaption", {}, `${map}: ${score}`),
-    svg,
+    picture,
     said,
     h(
       "details",
@@ -148,14 +147,14 @@ function scale(values: readonly number[], from: number, to: number): Scale {
 
 function axes(score: string, x: Scale, y: Scale): SVGElement[] {
   const found: SVGElement[] = [
-    make("line", { x1: LEFT, x2: WIDE - RIGHT, y1: HIGH - BOTTOM, y2: HIGH - BOTTOM, class: "axis" }),
-    make("line", { x1: LEFT, x2: LEFT, y1: TOP, y2: HIGH - BOTTOM, class: "axis" }),
+    svg("line", { x1: LEFT, x2: WIDE - RIGHT, y1: HIGH - BOTTOM, y2: HIGH - BOTTOM, class: "axis" }),
+    svg("line", { x1: LEFT, x2: LEFT, y1: TOP, y2: HIGH - BOTTOM, class: "axis" }),
     text("ε", (LEFT + WIDE - RIGHT) / 2, HIGH - 8, "middle"),
     text(score, LEFT - 56, TOP + 2, "start"),
   ];
   for (const tick of x.ticks) found.push(text(number(tick, 4), x.at(tick), HIGH - BOTTOM + 16, "middle"));
   for (const tick of y.ticks) {
-    found.push(make("line", { x1: LEFT, x2: WIDE - RIGHT, y1: y.at(tick), y2: y.at(tick), class: "grid" }));
+    found.push(svg("line", { x1: LEFT, x2: WIDE - RIGHT, y1: y.at(tick), y2: y.at(tick), class: "grid" }));
     if (y.at(tick) > TOP + 14) found.push(text(number(tick, 4), LEFT - 6, y.at(tick) + 4, "end"));
   }
   return found;
@@ -185,13 +184,7 @@ function dash(line: number): string {
 }
 
 function text(words: string, x: number, y: number, anchor: string): SVGElement {
-  const made = make("text", { x, y, "text-anchor": anchor });
+  const made = svg("text", { x, y, "text-anchor": anchor });
   made.textContent = words;
   return made;
-}
-
-function make(tag: string, attributes: Record<string, string | number>): SVGElement {
-  const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
-  return element;
 }

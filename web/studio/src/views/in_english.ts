@@ -1,5 +1,5 @@
+import { h } from "../../../shared/src/elements.js";
 import { language, say } from "../catalogue/languages.js";
-import { h } from "../elements.js";
 
 /** What hazemap itself says, in English, for screen readers and for whoever reads another language. */
 export function inEnglish(words: string): HTMLElement {

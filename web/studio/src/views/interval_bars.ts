@@ -1,6 +1,6 @@
+import { svg } from "../../../shared/src/elements.js";
 import type { Counted } from "../server.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const WIDE = 200,
   HIGH = 16;
 
@@ -10,18 +10,12 @@ export function intervalBars(lines: readonly Counted[]): SVGElement[] {
   const most = Math.max(1, ...lines.map((line) => Math.max(line.high, line.count)));
   const at = (value: number): number => (WIDE * (value - least)) / (most - least);
   return lines.map((line) => {
-    const bar = made("svg", { class: "interval", viewBox: `0 0 ${WIDE} ${HIGH}`, "aria-hidden": "true" });
+    const bar = svg("svg", { class: "interval", viewBox: `0 0 ${WIDE} ${HIGH}`, "aria-hidden": "true" });
     const from = Math.min(at(0), at(line.count));
     bar.append(
-      made("rect", { x: from, y: 4, width: Math.abs(at(line.count) - at(0)), height: HIGH - 8 }),
-      made("line", { x1: at(line.low), x2: at(line.high), y1: HIGH / 2, y2: HIGH / 2 }),
+      svg("rect", { x: from, y: 4, width: Math.abs(at(line.count) - at(0)), height: HIGH - 8 }),
+      svg("line", { x1: at(line.low), x2: at(line.high), y1: HIGH / 2, y2: HIGH / 2 }),
     );
     return bar;
   });
-}
-
-function made(tag: string, attributes: Record<string, string | number>): SVGElement {
-  const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
-  return element;
 }

@@ -1,5 +1,6 @@
+import { field, h, replace, select } from "../../../shared/src/elements.js";
+import { countedOf } from "../../../shared/src/estimand.js";
 import { language, number, say } from "../catalogue/languages.js";
-import { field, h, replace, select } from "../elements.js";
 import { type Facts, server } from "../server.js";
 import { inEnglish, partlyEnglish } from "./in_english.js";
 import { problem } from "./problem.js";
@@ -281,16 +282,10 @@ function changed(first: string, second: string): HTMLElement {
 function totalOf({ best_guess, stddev, low, high }: NonNullable<Facts["total"]>, estimand: Facts["estimand"]): string {
   const digits = stddev > 0 ? Math.max(0, 1 - Math.floor(Math.log10(stddev))) : 0;
   const [said, least, most] = [best_guess, low, high].map((each) => number(each, digits)) as [string, string, string];
-  return say("totalSaid", { value: said, counted: countedOf(estimand), low: least, high: most });
-}
-
-/** What a count of 1 is, and how much of it each person gives at most: `hazemap.privacy.estimand`. */
-function countedOf(estimand: Facts["estimand"]): string {
-  if (estimand === null) return "";
-  const { most, places } = estimand,
-    nouns = { people: "nounPeople", rows: "nounRows", visits: "nounVisits", records: "nounRecords" } as const;
-  const noun = say(nouns[estimand.noun as keyof typeof nouns]);
-  if (most === null && places === null) return noun;
-  const parts = { noun, most: number(most ?? 0), places: number(places ?? 0) };
-  return say(places === null ? "each" : most === null ? "eachPlaces" : "eachRecords", parts);
+  return say("totalSaid", {
+    value: said,
+    counted: estimand === null ? "" : countedOf(estimand, language(), number),
+    low: least,
+    high: most,
+  });
 }

@@ -1,5 +1,5 @@
+import { field, h, replace, select } from "../../../shared/src/elements.js";
 import { say } from "../catalogue/languages.js";
-import { field, h, replace, select } from "../elements.js";
 import type { Order, Preview } from "../server.js";
 import { GroundFields } from "./ground_fields.js";
 import { ValueFields } from "./value_fields.js";

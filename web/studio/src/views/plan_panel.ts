@@ -1,5 +1,5 @@
+import { h, replace, tableOf } from "../../../shared/src/elements.js";
 import { language, number, say } from "../catalogue/languages.js";
-import { h, replace, tableOf } from "../elements.js";
 import { Latest } from "../latest.js";
 import { server } from "../server.js";
 import { englishList } from "./in_english.js";

@@ -1,5 +1,5 @@
+import { h } from "../../../shared/src/elements.js";
 import { language, say } from "../catalogue/languages.js";
-import { h } from "../elements.js";
 import { Problem, type Told } from "../server.js";
 import { inEnglish } from "./in_english.js";
 

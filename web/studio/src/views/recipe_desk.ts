@@ -1,5 +1,5 @@
+import { field, h, replace } from "../../../shared/src/elements.js";
 import { number, say } from "../catalogue/languages.js";
-import { field, h, replace } from "../elements.js";
 import { type RecipeCheck, server } from "../server.js";
 import { englishList, partlyEnglish } from "./in_english.js";
 import { problem } from "./problem.js";

@@ -1,5 +1,5 @@
+import { h, replace } from "../../../shared/src/elements.js";
 import { say } from "../catalogue/languages.js";
-import { h, replace } from "../elements.js";
 import { type Order, type Review, server } from "../server.js";
 import { inEnglish } from "./in_english.js";
 import { OrderForm } from "./order_form.js";

@@ -1,5 +1,5 @@
+import { h, replace } from "../../../shared/src/elements.js";
 import { say } from "../catalogue/languages.js";
-import { h, replace } from "../elements.js";
 import { type Run, server } from "../server.js";
 import { confirmed } from "./confirmed.js";
 import { inEnglish } from "./in_english.js";

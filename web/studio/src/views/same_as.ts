@@ -1,5 +1,5 @@
+import { h } from "../../../shared/src/elements.js";
 import { say } from "../catalogue/languages.js";
-import { h } from "../elements.js";
 import type { SameAs } from "../server.js";
 
 /** The command and the Python that do the same, to be read and copied. */

@@ -1,5 +1,5 @@
+import { h } from "../../../shared/src/elements.js";
 import { number, type Sentence, say } from "../catalogue/languages.js";
-import { h } from "../elements.js";
 import type { StudyBudget } from "../server.js";
 
 const KNOWN: Record<string, Sentence> = {

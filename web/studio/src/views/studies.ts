@@ -1,5 +1,5 @@
+import { h, replace } from "../../../shared/src/elements.js";
 import { say } from "../catalogue/languages.js";
-import { h, replace } from "../elements.js";
 import { server } from "../server.js";
 import { problem } from "./problem.js";
 

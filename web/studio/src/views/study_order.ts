@@ -1,5 +1,5 @@
+import { field, h, replace, select } from "../../../shared/src/elements.js";
 import { number, type Sentence, say } from "../catalogue/languages.js";
-import { field, h, replace, select } from "../elements.js";
 import { type StudyReview, server } from "../server.js";
 import { englishList } from "./in_english.js";
 import { problem } from "./problem.js";

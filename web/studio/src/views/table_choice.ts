@@ -1,5 +1,5 @@
+import { h, replace, tableOf } from "../../../shared/src/elements.js";
 import { number, say } from "../catalogue/languages.js";
-import { h, replace, tableOf } from "../elements.js";
 import { type Entry, type Preview, server } from "../server.js";
 import { problem } from "./problem.js";
 

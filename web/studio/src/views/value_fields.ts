@@ -1,5 +1,5 @@
+import { field, h, replace, select } from "../../../shared/src/elements.js";
 import { say } from "../catalogue/languages.js";
-import { field, h, replace, select } from "../elements.js";
 import type { Order } from "../server.js";
 
 /** What is told of a value: its column and bounds, in how many places a person counts, which statistics. */

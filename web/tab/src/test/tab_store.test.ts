@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Bytes, systemRandom, utf8 } from "../../../device/src/bytes.js";
 import { CodecError, InputError } from "../../../device/src/errors.js";
 import { DEFAULT_POLICY, readPolicy } from "../../../device/src/policy.js";
+import { type Bytes, systemRandom, utf8 } from "../../../shared/src/bytes.js";
 import { looser, policyText, written } from "../rules.js";
 import { freshKey, seal, unseal } from "../sealed_box.js";
 import { type Keeper, TabStore } from "../tab_store.js";

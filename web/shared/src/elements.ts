@@ -1,8 +1,8 @@
-/** Elements from plain data: text is text, never markup. */
+/** Elements from plain data: whatever is put into them is text, never markup. */
 export type Child = Node | string | number | null | undefined | false;
 
 type Properties = {
-  [name: string]: string | number | boolean | null | undefined | ((event: Event) => void);
+  readonly [name: string]: string | number | boolean | null | undefined | ((event: Event) => void);
 };
 
 /** An element with attributes, listeners (`onclick` and such) and children; what is null or false is left out. */
@@ -18,6 +18,16 @@ export function h<Tag extends keyof HTMLElementTagNameMap>(
     else made.setAttribute(name, value === true ? "" : String(value));
   }
   put(made, ...children);
+  return made;
+}
+
+/** An element of a picture. */
+export function svg<Tag extends keyof SVGElementTagNameMap>(
+  tag: Tag,
+  attributes: { readonly [name: string]: string | number },
+): SVGElementTagNameMap[Tag] {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
   return made;
 }
 
@@ -55,6 +65,12 @@ export function select(
   return made;
 }
 
+/** A part of a page under its heading. */
+export function section(id: string, heading: string, ...children: Child[]): HTMLElement {
+  return h("section", { "aria-labelledby": id }, h("h2", { id }, heading), ...children);
+}
+
+/** A table under its caption, which scrolls where it is wider or longer than its room. */
 export function tableOf(
   caption: string,
   heads: readonly string[],
