@@ -11,6 +11,7 @@
 
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
+import { setTimeout } from "node:timers/promises";
 
 import { accessibility, launched, overwrite, PATIENCE, tabTo } from "../../shared/browser/chromium.mjs";
 
@@ -77,6 +78,17 @@ async function chooser(page, id = "file") {
 }
 
 const logOf = (page) => page.locator(".lines li").allTextContents();
+
+/** Wait for the log to say what became of every answer: a server may have the last one, and end its round, before. */
+async function settled(page) {
+  for (;;) {
+    const lines = await logOf(page);
+    const often = (words) => lines.filter((line) => words.test(line)).length;
+    const sent = often(/ ready: \d+ bytes/) <= often(/sent \d+ bytes \(HTTP/);
+    if (sent && often(/its report has/) <= often(/said that it has reported/)) return;
+    await setTimeout(50);
+  }
+}
 
 /** Places, rules, and the start. */
 async function join(page, file) {
@@ -157,6 +169,7 @@ for (const [at, page] of pages.entries()) {
     found.facts.reopened = await pages[at].getByRole("status").textContent();
     await check(pages[at], "reopened");
   } else {
+    await settled(page);
     await press(page, "Stop answering");
     await page.getByText(/Not answering/).waitFor();
   }
