@@ -13,6 +13,7 @@ from hazemap.readers import csv_files as csv_text
 from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.readers.csv_files import fields, from_utf16, read_header, widened
 from hazemap.readers.csv_parser import _utf8, numbers_in, read_fields
+from hazemap.readers.stored_file import LocalFile
 
 EDGES = (0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0)
 
@@ -235,11 +236,11 @@ def test_a_header_has_as_many_bytes_as_a_record_and_not_one_more(tmp_path, chunk
         for size in (19, 20, 21, 22, 23, 40):
             file.write_bytes(b"lon," + b"x" * (size - 4) + ending)
             if size <= 20:
-                found = read_header(str(file), CsvDialect())
+                found = read_header(LocalFile(str(file)), CsvDialect())
                 assert (found.names, found.delimiter, found.size) == (("lon", "x" * (size - 4)), ",", size + 1)
             else:
                 with pytest.raises(HazemapError, match="longer than 20 bytes"):
-                    read_header(str(file), CsvDialect())
+                    read_header(LocalFile(str(file)), CsvDialect())
 
 
 @pytest.mark.parametrize(
@@ -255,7 +256,7 @@ def test_a_header_has_as_many_bytes_as_a_record_and_not_one_more(tmp_path, chunk
 )
 def test_a_header_is_divided_by_what_makes_most_columns(tmp_path, header, names, delimiter):
     (tmp_path / "rows.csv").write_text(header + "\r\n1;2;3\n", newline="")
-    found = read_header(str(tmp_path / "rows.csv"), CsvDialect())
+    found = read_header(LocalFile(str(tmp_path / "rows.csv")), CsvDialect())
     assert (list(found.names), found.delimiter) == (names, delimiter)
     assert found.places(["b", "a"]).tolist() == [{"b": 0, "a": 1}.get(name, -1) for name in names]
 
@@ -275,7 +276,7 @@ def test_a_header_is_divided_by_what_makes_most_columns(tmp_path, header, names,
 def test_a_header_that_no_rule_makes_out_is_refused(tmp_path, header, says):
     (tmp_path / "rows.csv").write_text(header + "\n")
     with pytest.raises(HazemapError, match=says):
-        read_header(str(tmp_path / "rows.csv"), CsvDialect())
+        read_header(LocalFile(str(tmp_path / "rows.csv")), CsvDialect())
 
 
 def test_a_header_of_several_lines_ends_where_its_quotes_are_closed():

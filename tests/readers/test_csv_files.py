@@ -14,6 +14,7 @@ from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.readers.csv_files import CsvFiles, fields, read_header
 from hazemap.readers.csv_parser import numbers_in, read_fields
 from hazemap.readers.open_table import open_table
+from hazemap.readers.stored_file import LocalFile
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, Outside, RowIsPerson
 
@@ -21,7 +22,7 @@ WORLD = Quadtree.world(depth=3)
 
 
 def texts(path, dialect=None, columns=("user", "lon", "lat")) -> list[tuple]:
-    lines = CsvFiles.opened([str(path)], dialect or CsvDialect(), 2)
+    lines = CsvFiles.opened([LocalFile(str(path))], dialect or CsvDialect(), 2)
     return [row for batch in lines.batches(columns) for row in zip(*(c.to_pylist() for c in batch), strict=True)]
 
 
@@ -107,7 +108,7 @@ def test_what_is_no_number_is_nan(text):
 )
 def test_the_header_alone_says_what_divides_fields(tmp_path, header, delimiter):
     (tmp_path / "rows.csv").write_text(header + "\n" + "1,2;3\t4|5,6;7,8;9,0\n" * 100)
-    assert read_header(str(tmp_path / "rows.csv"), CsvDialect()).delimiter == delimiter
+    assert read_header(LocalFile(str(tmp_path / "rows.csv")), CsvDialect()).delimiter == delimiter
 
 
 @pytest.mark.parametrize(

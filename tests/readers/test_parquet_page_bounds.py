@@ -10,6 +10,7 @@ from hazemap.errors import FileError, TableError
 from hazemap.readers import parquet_files
 from hazemap.readers.open_table import open_table
 from hazemap.readers.parquet_files import reading_of
+from hazemap.readers.stored_file import LocalFile
 from hazemap.tables.contribution_bounding import AtMostRows
 
 ROWS = 2_000
@@ -47,8 +48,8 @@ def test_so_many_texts_are_read_at_once_as_have_room(tmp_path, monkeypatch):
     path = written(tmp_path / "v.parquet", pa.array([f"{at:01000}" for at in range(ROWS)]), use_dictionary=False)
     monkeypatch.setattr(parquet_files, "ROOM", 100_000)
     with parquet.ParquetFile(path) as opened:
-        assert reading_of(opened, str(path), ["user"], 1_000).rows == 99
-        assert reading_of(opened, str(path), ["lon"], 1_000) == (1_000, [])
+        assert reading_of(opened, LocalFile(str(path)), ["user"], 1_000).rows == 99
+        assert reading_of(opened, LocalFile(str(path)), ["lon"], 1_000) == (1_000, [])
     assert people(path) == ROWS
 
 

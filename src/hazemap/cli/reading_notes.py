@@ -59,11 +59,12 @@ def _is_csv(order: "ReleaseSpec | StatisticsSpec") -> bool:
 def _of_lines(order: "ReleaseSpec | StatisticsSpec") -> str:
     """By the header of a single local file; in general words for other sources."""
     from hazemap.readers.csv_files import read_header
+    from hazemap.readers.stored_file import LocalFile
 
     source, fields = order.table.address, "as many fields as its header"
     if isinstance(source, LocalFiles) and os.path.isfile(source.path):  # noqa: PTH113 - a path as it was written
         try:
-            names = read_header(source.path, order.table.dialect).names
+            names = read_header(LocalFile(source.path), order.table.dialect).names
         except HazemapError:
             names = ()
         if names:

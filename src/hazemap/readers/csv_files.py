@@ -23,7 +23,7 @@ from hazemap.machine_code.jit import once_compiled
 from hazemap.machine_code.parallel_map import in_order
 from hazemap.readers.csv_dialect import DELIMITERS, CsvDialect
 from hazemap.readers.csv_parser import numbers_in, read_fields
-from hazemap.readers.stored_file import StoredFile, path_of
+from hazemap.readers.stored_file import StoredFile
 
 if TYPE_CHECKING:
     from hazemap.readers.csv_parser import ParsedFields
@@ -38,7 +38,7 @@ _UTF8, _UTF16_LE, _UTF16_BE = b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"
 _LF, _CR = 10, 13
 
 
-def utf8_chunks(file: str | StoredFile, encoding: str) -> Iterator[Bytes]:
+def utf8_chunks(file: StoredFile, encoding: str) -> Iterator[Bytes]:
     """The text of a file in UTF-8 without a byte order mark, chunk by chunk; `FileError` if its start contradicts the
     encoding. Where the first line ends with CR alone, CR ends every line, and a line with LF in it counts as damaged.
     """
@@ -49,14 +49,12 @@ def utf8_chunks(file: str | StoredFile, encoding: str) -> Iterator[Bytes]:
         yield _with_newlines(chunk) if returns else chunk
 
 
-def _raw(file: str | StoredFile) -> Iterator[Bytes]:
+def _raw(file: StoredFile) -> Iterator[Bytes]:
     """Chunks of bytes, all but the last of an even size."""
     import pyarrow
 
     with ExitStack() as stack:
-        source: Any = stack.enter_context(
-            open(path_of(file), "rb", buffering=0) if isinstance(file, str) else file.open()  # noqa: PTH123, SIM115
-        )
+        source: Any = stack.enter_context(file.open())
         packed = next((how for end, how in PACKED.items() if str(file).lower().endswith(end)), None)
         if packed is not None:
             source = stack.enter_context(pyarrow.input_stream(source, compression=packed))
@@ -74,7 +72,7 @@ def _raw(file: str | StoredFile) -> Iterator[Bytes]:
                 return
 
 
-def _decoded(chunks: Iterator[Bytes], file: str | StoredFile, encoding: str) -> Iterator[Bytes]:
+def _decoded(chunks: Iterator[Bytes], file: StoredFile, encoding: str) -> Iterator[Bytes]:
     start = next(chunks, None)
     if start is None:
         return
@@ -100,7 +98,7 @@ def _decoded(chunks: Iterator[Bytes], file: str | StoredFile, encoding: str) -> 
         yield widened(chunk, letters, lengths)
 
 
-def _from_utf16(start: Bytes, chunks: Iterator[Bytes], file: str | StoredFile, encoding: str) -> Iterator[Bytes]:
+def _from_utf16(start: Bytes, chunks: Iterator[Bytes], file: StoredFile, encoding: str) -> Iterator[Bytes]:
 
     begins = start[:2].tobytes()
     big = {"utf-16-le": False, "utf-16-be": True}.get(encoding, begins == _UTF16_BE)
@@ -245,13 +243,13 @@ class CsvFiles:
     records that go on over lines, which only the lines before them tell apart.
     """
 
-    files: tuple[str | StoredFile, ...]
+    files: tuple[StoredFile, ...]
     headers: tuple[CsvHeader, ...]
     dialect: CsvDialect
     threads: int
 
     @classmethod
-    def opened(cls, files: Sequence[str | StoredFile], dialect: CsvDialect, threads: int) -> "CsvFiles":
+    def opened(cls, files: Sequence[StoredFile], dialect: CsvDialect, threads: int) -> "CsvFiles":
         """Files whose headers are read; errors are those of `read_header`."""
         return cls(tuple(files), tuple(read_header(file, dialect) for file in files), dialect, threads)
 
@@ -373,7 +371,7 @@ def _batch(
     return pyarrow.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
-def read_header(file: str | StoredFile, dialect: CsvDialect) -> CsvHeader:
+def read_header(file: StoredFile, dialect: CsvDialect) -> CsvHeader:
     """The header of a file; `FileError` and `TableError` for one that no rule makes out, from the header alone."""
     from hazemap.readers.csv_parser import LONGEST
 
@@ -435,7 +433,7 @@ def fields(record: str, delimiter: str) -> list[str] | None:
     return None
 
 
-def _delimiter(file: str | StoredFile, header: str) -> str:
+def _delimiter(file: StoredFile, header: str) -> str:
     """The delimiter that divides the header into most columns; a tie is refused."""
     columns = {sign: len(fields(header, sign) or ()) for sign in DELIMITERS}
     most = max(columns.values())

@@ -20,7 +20,7 @@ class DeclaredFile:
     `dropped` are numbers of rows in the file, from 0 on and ascending, that are deleted.
     """
 
-    file: str | StoredFile
+    file: StoredFile
     held: Mapping[str, str | None] = field(default_factory=dict)
     given: Mapping[str, Any] = field(default_factory=dict)
     dropped: Any = None

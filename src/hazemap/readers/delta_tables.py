@@ -14,7 +14,7 @@ from hazemap.engines.duckdb_connection import DuckDBConnection
 from hazemap.engines.table_source import TableSource
 from hazemap.errors import FileError, TableError
 from hazemap.readers.declared_columns import DeclaredFile, declared_source
-from hazemap.readers.stored_file import StoredFile
+from hazemap.readers.stored_file import LocalFile
 from hazemap.readers.stored_folder import StoredFolder, asked
 
 LOG = "_delta_log/"
@@ -29,7 +29,7 @@ _VERSION = re.compile(r"_delta_log/(\d{20})\.(.+)")
 
 def open_delta(connection: DuckDBConnection, folder: StoredFolder) -> TableSource:
     """The last version of a table; `TableError` for what its log needs and we do not read."""
-    if any(isinstance(file, StoredFile) for file in folder.files.values()):
+    if not all(isinstance(file, LocalFile) for file in folder.files.values()):
         with TemporaryDirectory(prefix="hazemap-") as copy:  # only we may see it: a log holds extremes of rows
             _copied(folder, Path(copy))
             return _opened(connection, folder, copy)
@@ -92,14 +92,14 @@ def _copied(folder: StoredFolder, copy: Path) -> None:
     }
     if any(not re.fullmatch(r"[\w.=-]+(/[\w.=-]+)*", path) or ".." in path for path in needed):
         raise FileError(f"the log of the Delta table {folder.name} has files with names of another kind")
-    if sum(file.size for file in needed.values() if isinstance(file, StoredFile)) > LARGEST_LOG:
+    if sum(file.size for file in needed.values() if not isinstance(file, LocalFile)) > LARGEST_LOG:
         raise TableError(
             f"the log of the Delta table {folder.name} is larger than {LARGEST_LOG >> 20} MB: make a checkpoint of it"
         )
 
     def fetched(path: str) -> None:
         file = needed[path]
-        if isinstance(file, StoredFile):
+        if not isinstance(file, LocalFile):
             goal = copy / path
             goal.parent.mkdir(parents=True, exist_ok=True)
             with file.open() as source, goal.open("wb") as written:

@@ -31,8 +31,8 @@ from hazemap.readers.parquet_files import (
 )
 from hazemap.readers.parquet_geometry import common_geometry, geometry_of
 from hazemap.readers.point_files import GEOJSON, VECTORS, layer_of, open_geojson, open_layer
-from hazemap.readers.stored_file import StoredFile, path_of
-from hazemap.readers.stored_folder import StoredFolder, asked, changing, folder_at, size_of
+from hazemap.readers.stored_file import LocalFile, StoredFile
+from hazemap.readers.stored_folder import StoredFolder, asked, changing, folder_at
 from hazemap.readers.value_coercion import is_checked
 from hazemap.sources.source import Address, Files, LocalFiles, RemoteFiles
 
@@ -100,7 +100,7 @@ def open_files(connection: DuckDBConnection, source: Files, dialect: CsvDialect,
         raise FileError(
             f"{name} has a name of no known kind ({endings}); open it with pandas or geopandas and pass the data frame"
         )
-    empty = [file for file in files if size_of(file) == 0]
+    empty = [file for file in files if file.size == 0]
     if empty:
         raise FileError(f"{empty[0]} is empty")
     if kinds <= {"Parquet", "CSV"}:
@@ -112,11 +112,11 @@ def open_files(connection: DuckDBConnection, source: Files, dialect: CsvDialect,
         return _csv(connection, name, files, dialect)
     if len(files) > 1:
         raise TableError(f"{name} holds several files of points; pass one, or convert them to Parquet")
-    if not isinstance(files[0], str):
+    if not isinstance(files[0], LocalFile):
         raise TableError(f"remote tables must be Parquet or CSV: download {name}, and read the copy")
     if kinds == {"GeoJSON"}:
-        return open_geojson(name, files[0], named)
-    return open_layer(connection, name, files[0], layer)
+        return open_geojson(name, files[0].name, named)
+    return open_layer(connection, name, files[0].name, layer)
 
 
 def _tables_in(folder: StoredFolder) -> StoredFolder:
@@ -197,7 +197,7 @@ def _parquet(connection: DuckDBConnection, folder: StoredFolder) -> TableSource:
     ):
         same = list(run)
         parts.append(_part(connection, name, same[0][0], [(file, given) for _, file, given in same]))
-    local = [file for file in files if isinstance(file, str)]
+    local = [file for file in files if isinstance(file, LocalFile)]
     refuse = partial(refuse_large_pages, local, memory_limit=connection.memory_limit)
     return TableSource(name, tuple(parts), sum(each.rows for each in found), geometry, check, refuse)
 
@@ -206,7 +206,7 @@ def _part(
     connection: DuckDBConnection,
     name: str,
     declared: Declared,
-    files: list[tuple[str | StoredFile, dict[str, str | None]]],
+    files: list[tuple[StoredFile, dict[str, str | None]]],
 ) -> SourcePart:
     """Files of one schema. DuckDB reads them by itself, but for files elsewhere and columns in the names of folders."""
     import pyarrow
@@ -214,7 +214,7 @@ def _part(
     given, schema = sorted(files[0][1]), declared.schema
     names = named_numbers([*schema.names, *given])
     numbers = {key: names[key] for key in given}
-    local = [file for file, _ in files if isinstance(file, str)]
+    local = [file for file, _ in files if isinstance(file, LocalFile)]
     relation = f"read_parquet({_list(local)}, union_by_name = true, hive_partitioning = false)" if local else FED
     kinds = connection.kinds(relation, name) if local else kinds_of_fed(connection, schema, name)
     scanned = tuple(
@@ -232,13 +232,11 @@ def _part(
     return SourcePart(relation, kinds, None, numbers, apart, read)
 
 
-def _csv(
-    connection: DuckDBConnection, name: str, files: Sequence[str | StoredFile], dialect: CsvDialect
-) -> TableSource:
+def _csv(connection: DuckDBConnection, name: str, files: Sequence[StoredFile], dialect: CsvDialect) -> TableSource:
     lines = CsvFiles.opened(files, dialect, connection.threads)
     return TableSource(name, (SourcePart(FED, dict.fromkeys(lines.numbers, "VARCHAR"), lines, lines.numbers),))
 
 
-def _list(files: list[str]) -> str:
+def _list(files: list[LocalFile]) -> str:
     """Paths for DuckDB, which would take *, ? and [ in them for a pattern."""
-    return "[" + ", ".join(literal(re.sub(r"([*?\[])", r"[\1]", path_of(file))) for file in files) + "]"
+    return "[" + ", ".join(literal(re.sub(r"([*?\[])", r"[\1]", file.path)) for file in files) + "]"

@@ -17,7 +17,7 @@ from pyiceberg.io import FileIO, InputFile, OutputFile
 
 from hazemap.errors import FileError
 from hazemap.readers.stored_file import StoredFile
-from hazemap.readers.stored_folder import StoredFolder, size_of
+from hazemap.readers.stored_folder import StoredFolder
 
 _WINDOW = {"gzip": 31, "deflate": -15}
 """zlib's codes of gzip's format, and of one without a header."""
@@ -101,7 +101,7 @@ class FolderIO(FileIO):
         """Say where the table's own metadata says that its folder is; it may have been moved since."""
         self._roots.append(location)
 
-    def file(self, location: str) -> str | StoredFile:
+    def file(self, location: str) -> StoredFile:
         """The file of a location; `FileError` for one that is not in the folder."""
         paths = [location, *(path for root in self._roots if (path := path_in(location, root)) is not None)]
         found = next((self._folder.files[path] for path in paths if path in self._folder.files), None)
@@ -129,12 +129,12 @@ class FolderIO(FileIO):
 
 
 class _Shown(InputFile):
-    def __init__(self, location: str, file: str | StoredFile, most: int) -> None:
+    def __init__(self, location: str, file: StoredFile, most: int) -> None:
         super().__init__(location)
         self._file, self._most = file, most
 
     def __len__(self) -> int:
-        return size_of(self._file)
+        return self._file.size
 
     def exists(self) -> bool:
         return True
@@ -142,8 +142,6 @@ class _Shown(InputFile):
     def open(self, seekable: bool = True) -> Any:  # noqa: ARG002 - its interface
         if len(self) > self._most:
             raise FileError(f"{self._file} has more than {self._most >> 20} MB, too much for metadata")
-        if isinstance(self._file, str):
-            return open(self._file, "rb")  # noqa: PTH123 - PyIceberg closes it
         with self._file.open() as source:
             return io.BytesIO(source.read())
 

@@ -17,7 +17,7 @@ from hazemap.errors import FileError, HazemapError, TableError
 from hazemap.readers.declared_columns import DeclaredFile, declared_source
 from hazemap.readers.parquet_files import opened_parquet
 from hazemap.readers.stored_file import StoredFile
-from hazemap.readers.stored_folder import StoredFolder, asked, size_of
+from hazemap.readers.stored_folder import StoredFolder, asked
 
 LARGEST = 1 << 28
 """Bytes of a file of metadata or of a manifest."""
@@ -105,21 +105,14 @@ def current_metadata(folder: StoredFolder) -> str:
 
 def _hinted(folder: StoredFolder) -> tuple[str, ...]:
     hint = folder.files.get("metadata/version-hint.text")
-    if hint is None or size_of(hint) > 100:
+    if hint is None or hint.size > 100:
         return ()
-    written = _bytes(hint).decode("ascii", "replace").strip()
+    with hint.open() as source:
+        written = source.read().decode("ascii", "replace").strip()
     return f"metadata/v{written}.metadata.json", f"metadata/v{written}.gz.metadata.json", f"metadata/{written}"
 
 
-def _bytes(file: str | StoredFile) -> bytes:
-    if isinstance(file, str):
-        with open(file, "rb") as opened:  # noqa: PTH123 - a path as text
-            return opened.read()
-    with file.open() as source:
-        return source.read()
-
-
-def _numbered(file: str | StoredFile) -> dict[int, str] | None:
+def _numbered(file: StoredFile) -> dict[int, str] | None:
     """The names of a file's columns by their numbers; None where one has none."""
     with opened_parquet(file) as opened:
         numbers = [(field.metadata or {}).get(b"PARQUET:field_id") for field in opened.schema_arrow]

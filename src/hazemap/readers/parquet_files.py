@@ -18,7 +18,7 @@ from hazemap.engines.duckdb_connection import BATCH, DuckDBConnection
 from hazemap.errors import FileError, TableError
 from hazemap.files.parquet_pages import DICTIONARY, Page, pages_in
 from hazemap.readers.parquet_geometry import native_columns
-from hazemap.readers.stored_file import StoredFile, path_of
+from hazemap.readers.stored_file import LocalFile, StoredFile
 from hazemap.readers.value_coercion import numbers_of, sound
 from hazemap.spatial.bounding_box import Box
 
@@ -39,7 +39,7 @@ class TextReading(NamedTuple):
     dictionaries: list[str]
 
 
-def largest_page(opened: Any, file: str, columns: Collection[str]) -> int:
+def largest_page(opened: Any, file: LocalFile, columns: Collection[str]) -> int:
     """The bytes of the largest page of some columns of a file of this machine: O(pages), of which it reads headers.
 
     `ValueError` where pages do not follow each other as the footer says.
@@ -47,7 +47,7 @@ def largest_page(opened: Any, file: str, columns: Collection[str]) -> int:
     return max((page.whole for _, _, page in _pages(opened, file, columns)), default=0)
 
 
-def reading_of(opened: Any, file: str, columns: Collection[str], most_rows: int) -> TextReading:
+def reading_of(opened: Any, file: LocalFile, columns: Collection[str], most_rows: int) -> TextReading:
     """Choose how to read these columns within `ROOM`: O(pages); dictionaries that may hold long texts are inspected."""
     schema = opened.schema
     texts = {schema.column(at).path for at in range(len(schema)) if schema.column(at).physical_type == "BYTE_ARRAY"}
@@ -72,10 +72,10 @@ def without_long(column: Any) -> Any:
     return pyarrow.DictionaryArray.from_arrays(column.indices, kept)
 
 
-def _holds_long(file: str, name: str, groups: set[int]) -> bool:
+def _holds_long(file: LocalFile, name: str, groups: set[int]) -> bool:
     from pyarrow import compute, parquet
 
-    with parquet.ParquetFile(path_of(file), read_dictionary=[name]) as opened:
+    with parquet.ParquetFile(file.path, read_dictionary=[name]) as opened:
         for group in sorted(groups):
             for batch in opened.iter_batches(1, row_groups=[group], columns=[name]):
                 longest = compute.max(compute.binary_length(batch.column(0).dictionary)).as_py()
@@ -85,12 +85,12 @@ def _holds_long(file: str, name: str, groups: set[int]) -> bool:
     return False
 
 
-def _pages(opened: Any, file: str, columns: Collection[str]) -> Iterator[tuple[str, int, Page]]:
+def _pages(opened: Any, file: LocalFile, columns: Collection[str]) -> Iterator[tuple[str, int, Page]]:
     """The pages of some columns, each with the name of its column and the number of its row group."""
     schema, metadata = opened.schema, opened.metadata
     paths = [schema.column(at).path for at in range(len(schema))]
     wanted = [at for at, path in enumerate(paths) if path.partition(".")[0] in columns]
-    with open(path_of(file), "rb") as content:  # noqa: PTH123 - a path as text
+    with open(file.path, "rb") as content:  # noqa: PTH123 - a path as text
         for group in range(metadata.num_row_groups if wanted else 0):
             row_group = metadata.row_group(group)
             for at in wanted if row_group.num_rows else ():
@@ -123,7 +123,7 @@ class ScannedFile:
     ascending from 0 on.
     """
 
-    file: str | StoredFile
+    file: StoredFile
     held: Mapping[str, str] = field(default_factory=dict)
     given: Mapping[str, Any] = field(default_factory=dict)
     dropped: Any = None
@@ -222,12 +222,12 @@ def _kept(dropped: Any, begin: int, rows: int) -> Any:
 
 
 @contextmanager
-def opened_parquet(file: str | StoredFile) -> Iterator[Any]:
+def opened_parquet(file: StoredFile) -> Iterator[Any]:
     """A `pyarrow.parquet.ParquetFile`; one that lies elsewhere is asked at the end whether it is still the same."""
     from pyarrow import parquet
 
-    if isinstance(file, str):
-        with parquet.ParquetFile(path_of(file)) as opened:
+    if isinstance(file, LocalFile):
+        with parquet.ParquetFile(file.path) as opened:
             yield opened
         return
     with file.open() as source, parquet.ParquetFile(source, buffer_size=PIECE, pre_buffer=False) as opened:
@@ -236,13 +236,11 @@ def opened_parquet(file: str | StoredFile) -> Iterator[Any]:
 
 
 @contextmanager
-def _by_dictionary(
-    file: str | StoredFile, opened: Any, columns: Sequence[str]
-) -> Iterator[tuple[Any, int, Collection[str]]]:
+def _by_dictionary(file: StoredFile, opened: Any, columns: Sequence[str]) -> Iterator[tuple[Any, int, Collection[str]]]:
     """A file to read these columns of, how many rows at once, and which columns come with their dictionaries."""
     from pyarrow import parquet
 
-    if isinstance(file, StoredFile):
+    if not isinstance(file, LocalFile):
         yield opened, BATCH, ()
         return
     try:
@@ -252,7 +250,7 @@ def _by_dictionary(
     if not long:
         yield opened, rows, ()
         return
-    with parquet.ParquetFile(path_of(file), read_dictionary=long) as again:
+    with parquet.ParquetFile(file.path, read_dictionary=long) as again:
         yield again, rows, long
 
 
@@ -260,7 +258,7 @@ def _short(column: Any, by_dictionary: bool) -> Any:
     return without_long(column) if by_dictionary else column
 
 
-def refuse_large_pages(files: Sequence[str], columns: Collection[str], memory_limit: int) -> None:
+def refuse_large_pages(files: Sequence[LocalFile], columns: Collection[str], memory_limit: int) -> None:
     """`TableError` for files of this machine that have a page in these columns which takes too much of the memory.
 
     O(pages), of which the headers alone are read. `FileError` where they do not follow each other as the footer says.
@@ -289,7 +287,7 @@ class Declared(NamedTuple):
     native: dict[str, str]
 
 
-def described(file: str | StoredFile) -> Declared:
+def described(file: StoredFile) -> Declared:
     """Read the declarations of a file; `FileError` if it is not Parquet."""
     import pyarrow
 

@@ -8,6 +8,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from weakref import finalize
@@ -24,7 +25,7 @@ class StoredFile(ABC):
     size: int
 
     @abstractmethod
-    def open(self) -> "RangeFile":
+    def open(self) -> io.RawIOBase:
         """The file from its first byte; close it."""
 
     @abstractmethod
@@ -100,44 +101,53 @@ class RangeFile(io.RawIOBase):
 OPEN_FILES = Path("/proc/self/fd")
 """The system's folder of a process's open files, which can be opened again."""
 
-MOST_HELD = 128
-"""Files of one table that are held, at most: a process may have 1,024 open, and some more tables."""
 
+@dataclass(frozen=True)
+class LocalFile(StoredFile):
+    """A file of this machine. One that is held stays open, as it was found, as long as this object lives.
 
-class HeldFile(str):
-    """A file and its name; the file as it was found under this name stays open as long as this object lives.
-
-    Replacing or removing a file while a run reads it takes nothing away: `path` still leads to the old one. Writing
+    Replacing or removing it while a run reads it takes nothing away then: `path` still leads to the old one. Writing
     into it changes it all the same.
     """
 
-    _open: int | None = None
+    name: str
+    descriptor: int | None = field(default=None, compare=False, repr=False)
 
-    @classmethod
-    def found(cls, name: str) -> "HeldFile":
-        """A file that is held, where the system lets it; else only its name."""
-        made = cls(name)
+    def __str__(self) -> str:
+        return self.name
+
+    def held(self) -> "LocalFile":
+        """The same, held where the system lets it."""
         if OPEN_FILES.is_dir():
             with suppress(OSError):  # whoever reads it says what is wrong
-                made._open = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
-                finalize(made, os.close, made._open)
-        return made
+                descriptor = os.open(self.name, os.O_RDONLY | os.O_CLOEXEC)
+                made = LocalFile(self.name, descriptor)
+                finalize(made, os.close, descriptor)
+                return made
+        return self
 
     @property
     def path(self) -> str:
         """A path under which it can be opened, from its first byte."""
-        return str(self) if self._open is None else str(OPEN_FILES / str(self._open))
+        return self.name if self.descriptor is None else str(OPEN_FILES / str(self.descriptor))
 
-    def stat(self) -> os.stat_result:
-        """The system's present record of it."""
-        return os.stat(str(self) if self._open is None else self._open)  # noqa: PTH116 - a descriptor
+    def open(self) -> io.FileIO:
+        """The file from its first byte."""
+        return io.FileIO(self.path)
 
+    def check(self) -> None:
+        """Nothing: whoever reads several of these compares their states (`stored_folder.changing`)."""
 
-def held(files: list[str]) -> list[str]:
-    """Files that are held, unless they are more than `MOST_HELD`."""
-    return [HeldFile.found(file) for file in files] if len(files) <= MOST_HELD else files
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """Bytes, now."""
+        return self._found.st_size
 
+    @property
+    def state(self) -> tuple[str, int, str]:
+        """Its name, its size, and when it was last written."""
+        return self.name, self._found.st_size, str(self._found.st_mtime_ns)
 
-def path_of(file: str) -> str:
-    """A path under which a local file can be opened."""
-    return file.path if isinstance(file, HeldFile) else file
+    @property
+    def _found(self) -> os.stat_result:
+        return os.stat(self.name if self.descriptor is None else self.descriptor)  # noqa: PTH116 - a descriptor

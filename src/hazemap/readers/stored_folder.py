@@ -12,8 +12,11 @@ from typing import TypeVar
 
 from hazemap.errors import FileError
 from hazemap.readers.bucket_files import folder_of, found_files
-from hazemap.readers.stored_file import HeldFile, StoredFile, held
+from hazemap.readers.stored_file import LocalFile, StoredFile
 from hazemap.sources.source import LocalFiles, RemoteFiles
+
+MOST_HELD = 128
+"""Files of one table that are held, at most: a process may have 1,024 open, and some more tables."""
 
 AT_ONCE = 16
 """The number of remote files that are asked at once."""
@@ -31,7 +34,7 @@ class StoredFolder:
     """
 
     name: str
-    files: Mapping[str, str | StoredFile]
+    files: Mapping[str, StoredFile]
     whole: bool
 
     @property
@@ -46,7 +49,7 @@ class StoredFolder:
     @property
     def state(self) -> list[tuple[str, int, str]]:
         """The address, the size and the time of change of every file."""
-        return [stat_of(file) for file in self.files.values()]
+        return [file.state for file in self.files.values()]
 
     def seen(self) -> "StoredFolder":
         """The same without files below names that begin with . or _, where a folder was named."""
@@ -57,32 +60,25 @@ class StoredFolder:
         )
 
     def held(self) -> "StoredFolder":
-        """The same, whose files of this machine stay what they are whoever takes their names (`HeldFile`)."""
-        own = held([file for file in self.files.values() if isinstance(file, str)])
-        names = {str(file): file for file in own}
-        kept = {path: names[file] if isinstance(file, str) else file for path, file in self.files.items()}
+        """The same, whose files of this machine stay what they are whoever takes their names, unless they are many."""
+        local = [file for file in self.files.values() if isinstance(file, LocalFile)]
+        if len(local) > MOST_HELD:
+            return self
+        kept = {path: file.held() if isinstance(file, LocalFile) else file for path, file in self.files.items()}
         return StoredFolder(self.name, kept, self.whole)
 
 
-def stat_of(file: str | StoredFile) -> tuple[str, int, str]:
-    """Facts that change with a file."""
-    if isinstance(file, StoredFile):
-        return file.state
-    found = file.stat() if isinstance(file, HeldFile) else Path(file).stat()
-    return file, found.st_size, str(found.st_mtime_ns)
-
-
-def changing(files: Sequence[str | StoredFile]) -> Callable[[], None]:
+def changing(files: Sequence[StoredFile]) -> Callable[[], None]:
     """A check that raises `FileError` if a local file is not as it is now. Remote files check themselves."""
-    seen = [stat_of(file) for file in files if isinstance(file, str)]
+    seen = [(file, file.state) for file in files if isinstance(file, LocalFile)]
 
     def check() -> None:
-        for each in seen:
+        for file, state in seen:
             with suppress(OSError):
-                if stat_of(each[0]) == each:
+                if file.state == state:
                     continue
             raise FileError(
-                f"{each[0]} was changed while it was read: put back what was there, or begin again when no program"
+                f"{file} was changed while it was read: put back what was there, or begin again when no program"
                 f" writes to it"
             )
 
@@ -97,16 +93,16 @@ def folder_at(files: LocalFiles | RemoteFiles) -> StoredFolder:
 def _local(name: str) -> StoredFolder:
     path = Path(name)
     if path.is_file():
-        return StoredFolder(name, {path.name: name}, False)
+        return StoredFolder(name, {path.name: LocalFile(name)}, False)
     if path.is_dir():
         files = [file for file in sorted(path.rglob("*")) if not _leads_out(file, path) and file.is_file()]
-        return StoredFolder(name, {str(file.relative_to(path)): str(file) for file in files}, True)
+        return StoredFolder(name, {str(file.relative_to(path)): LocalFile(str(file)) for file in files}, True)
     found = sorted(file for file in glob.glob(name, recursive=True) if Path(file).is_file())  # noqa: PTH207 - any pattern
     if not found:
         raise FileError(f"no file has the name or pattern {name}")
     parts = Path(name).parts
     fixed = next((place for place, part in enumerate(parts) if _WILD.search(part)), len(parts) - 1)
-    return StoredFolder(name, {"/".join(Path(file).parts[fixed:]): file for file in found}, False)
+    return StoredFolder(name, {"/".join(Path(file).parts[fixed:]): LocalFile(file) for file in found}, False)
 
 
 def _leads_out(file: Path, folder: Path) -> bool:
@@ -131,14 +127,9 @@ def _remote(url: RemoteFiles) -> StoredFolder:
     return StoredFolder(str(url), {file.key[start:]: file for file in files}, not wild)
 
 
-def asked(files: Sequence[str | StoredFile], ask: Callable[[str | StoredFile], Found]) -> list[Found]:
+def asked(files: Sequence[StoredFile], ask: Callable[[StoredFile], Found]) -> list[Found]:
     """The results of `ask` for each file, in order; several remote files at once."""
-    if not any(isinstance(file, StoredFile) for file in files):
+    if all(isinstance(file, LocalFile) for file in files):
         return [ask(file) for file in files]
     with ThreadPoolExecutor(AT_ONCE) as threads:
         return list(threads.map(ask, files))
-
-
-def size_of(file: str | StoredFile) -> int:
-    """Its size in bytes."""
-    return os.stat(file).st_size if isinstance(file, str) else file.size  # noqa: PTH116 - a path as text
