@@ -263,7 +263,7 @@ def test_iceberg_metadata_that_is_damaged_or_points_elsewhere_is_refused(fault, 
     if fault == "twice":
         newest.with_name(newest.name.split("-")[0] + "-other.metadata.json").write_bytes(newest.read_bytes())
     if fault == "large":
-        monkeypatch.setattr("hazemap.readers.iceberg_tables.LARGEST", 100)
+        monkeypatch.setattr("hazemap.readers.lake_tables.LARGEST_METADATA", 100)
     words = {"damaged": "is damaged", "elsewhere": "not in its folder", "twice": "2 newest", "large": "too much"}
     with pytest.raises((FileError, TableError), match=words[fault]):
         votes(place, person="who", lon="x", lat="lat")
@@ -289,7 +289,7 @@ def test_packed_metadata_is_unpacked_no_further_than_it_may_be_long(iceberg, tmp
     packed.write_bytes(gzip.compress(newest.read_bytes()))
     newest.unlink()
     assert same(votes(place, OneVote(1000), **names), votes(of_others(ROWS, WHO), OneVote(1000)))
-    monkeypatch.setattr("hazemap.readers.iceberg_tables.LARGEST", 200_000)
+    monkeypatch.setattr("hazemap.readers.lake_tables.LARGEST_METADATA", 200_000)
     packed.write_bytes(gzip.compress(gzip.decompress(packed.read_bytes()) + b" " * 200_000))
     with pytest.raises(FileError, match="is damaged"):
         votes(place, **names)

@@ -21,6 +21,7 @@ from hazemap.errors import FileError, TableError
 from hazemap.readers.column_roles import told_apart
 from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.readers.csv_files import CsvFiles
+from hazemap.readers.lake_tables import open_delta, open_iceberg
 from hazemap.readers.parquet_files import (
     Declared,
     ParquetFiles,
@@ -78,12 +79,8 @@ def open_files(connection: DuckDBConnection, source: Files, dialect: CsvDialect,
     name, (place, layer) = str(source), layer_of(source)
     folder = folder_at(place)
     if folder.lake == "Delta":
-        from hazemap.readers.delta_tables import open_delta
-
         return open_delta(connection, folder)
     if folder.lake == "Iceberg":
-        from hazemap.readers.iceberg_tables import open_iceberg
-
         return open_iceberg(connection, folder)
     tables = _tables_in(folder)
     files = list(tables.files.values())
