@@ -61,10 +61,10 @@ results: compare-docs  ## Every figure and table of the papers on the evaluation
 	$(BIN)/python -m research.papers
 
 LOOPS := $(addprefix tests/,algorithms/published/test_chop_user.py algorithms/test_contribution_selection.py spatial/test_districts.py \
-  compare/test_earth_movers_distance.py estimate/test_tree_emd_projection.py tables/test_person_cell_values.py tables/test_sample_grouping.py readers/test_csv_files.py \
-  tables/test_table_fingerprint.py tables/test_contribution_bounding.py execution/test_crash_recovery.py protocols/secure_aggregation/test_prime_field.py \
-  engines/streaming/test_one_vote_per_person.py engines/test_spark.py estimate/test_tree_least_squares.py protocols/secure_aggregation/test_modular_packing.py \
-  aggregator/test_aggregator_routes.py protocols/vdaf/test_poplar1.py protocols/vdaf/test_prio3.py protocols/vdaf/test_field255.py)
+  lab/compare/test_earth_movers_distance.py estimate/test_tree_emd_projection.py tables/test_person_cell_values.py tables/test_sample_grouping.py readers/test_csv_files.py \
+  tables/test_table_fingerprint.py tables/test_contribution_bounding.py execution/test_crash_recovery.py federated/protocols/secure_aggregation/test_prime_field.py \
+  engines/streaming/test_one_vote_per_person.py engines/test_spark.py estimate/test_tree_least_squares.py federated/protocols/secure_aggregation/test_modular_packing.py \
+  federated/aggregator/test_aggregator_routes.py vdaf/test_poplar1.py vdaf/test_prio3.py vdaf/test_field255.py)
 
 test: .venv/test  ## The fast tests and the doctests
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal --doctest-modules tests src research/compare

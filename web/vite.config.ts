@@ -165,6 +165,7 @@ export default defineConfig(({ mode }) => {
       modulePreload: false,
       cssCodeSplit: false,
       reportCompressedSize: false,
+      rolldownOptions: { ...bundle.build?.rolldownOptions, checks: { bundlerTimings: false } }, // a busy machine is no fault
     },
   };
 });
