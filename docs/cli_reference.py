@@ -14,8 +14,8 @@ from typing import Any
 from typer.main import get_command
 
 from hazemap.cli.main import app
-from hazemap.federated.recipes.policy_schema import POLICY_SCHEMA
-from hazemap.federated.recipes.recipe_schema import SCHEMA as RECIPE
+from hazemap.federated.recipes.policy_document import POLICY_SCHEMA
+from hazemap.federated.recipes.recipe_file import SCHEMA as RECIPE
 from hazemap.specs.schedule_spec import SCHEMA as SCHEDULE
 from hazemap.specs.spec_fields import SCHEMAS
 

@@ -29,7 +29,7 @@ from hazemap import codec
 from hazemap.codec import MESSAGE
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import CodecError, InputError, Refused
-from hazemap.federated.device.consent_policy import Policy
+from hazemap.federated.device.policy.consent_policy import Policy
 from hazemap.federated.protocols.secure_aggregation import graph_degree
 from hazemap.federated.protocols.secure_aggregation.session_parameters import SessionParameters
 from hazemap.federated.trust import recipe_terms

@@ -4,9 +4,10 @@ import ast
 import re
 from pathlib import Path
 
-from tests.layout import cycles, graph, run_time_imports
+from tests.layout import cycles, graph, module_of, run_time_imports
 
 PACKAGE = Path(__file__).parents[1] / "src" / "hazemap"
+DOCS = PACKAGE.parents[1] / "docs"
 
 FLOORS = [
     "errors",
@@ -171,6 +172,42 @@ def test_gdal_is_called_behind_one_door():
 
 def test_no_files_import_each_other():
     assert cycles(graph()) == []
+
+
+def written_modules(path: Path, known: set[str]) -> set[str]:
+    """The modules that a file names, in texts too: it loads them when they are first asked for."""
+    names = re.findall(r"[a-z_0-9]+(?:\.[a-z_0-9]+)*", path.read_text())
+    heads = {name.removeprefix("hazemap.") for name in names}
+    return heads & known | {f"{module_of(path)}.{name}" for name in heads} & known
+
+
+def unreached(edges: dict[str, set[str]], roots: set[str]) -> set[str]:
+    """The files that nobody comes to who begins at these; who comes to a file comes to its folder."""
+    seen, ahead = set[str](), set(roots)
+    while ahead:
+        name = ahead.pop()
+        seen.add(name)
+        ahead |= (edges[name] | {name.rpartition(".")[0]}) & edges.keys() - seen
+    return set(edges) - seen
+
+
+def test_every_module_is_reached_from_the_command_line_or_from_what_is_documented():
+    """What tests alone reach proves what the product does not run: oracles and doubles are in `tests/`."""
+    edges = graph()
+    lazy = ["__init__", "releases/__init__", "releases/base_release", "algorithms/comparators"]
+    for path in [*(PACKAGE / f"{name}.py" for name in lazy), PACKAGE / "federated" / "server" / "server_process.py"]:
+        edges.setdefault(module_of(path), set())
+        edges[module_of(path)] |= written_modules(path, set(edges))
+    commands = {name for name in edges if re.fullmatch(r"cli(\.federated)?\.\w+", name)}
+    pages = "\n".join(path.read_text() for folder in ("how-to", "reference") for path in (DOCS / folder).glob("*.md"))
+    documented = set(re.findall(r"^\s*from hazemap\.([\w.]+) import ", pages, re.MULTILINE))
+    documented |= set(re.findall(r"^\.\. auto\w+:: hazemap\.([\w.]+)\.\w+$", pages, re.MULTILINE))
+    assert unreached(edges, {"", *commands, *documented & edges.keys()}) == set()
+
+
+def test_a_module_that_nobody_comes_to_is_found():
+    edges = {"": {"a.b"}, "a": set(), "a.b": {"c"}, "c": set(), "d": {"c"}}
+    assert unreached(edges, {""}) == {"d"}
 
 
 def test_a_cycle_is_found_around_any_number_of_corners():

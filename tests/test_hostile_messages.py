@@ -23,7 +23,7 @@ from hazemap.cells import Leaves
 from hazemap.codec import FILE, MESSAGE, Limits
 from hazemap.encoders import Concatenation, CountMinSketch, Counts, HaarWavelet
 from hazemap.errors import CodecError, HazemapError, InputError, Refused
-from hazemap.federated.device.consent_policy import Policy
+from hazemap.federated.device.policy.consent_policy import Policy
 from hazemap.federated.device.server_task import ServerTask, task_of
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.device_tasks import KNOWN, Task, parameters_for

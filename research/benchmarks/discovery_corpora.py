@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from hazemap.federated.recipes.population_table import PopulationTable
-from hazemap.federated.recipes.token_sequences import TokenSequences
+from hazemap.federated.recipes.population_table import PopulationTable, TokenSequences
 from hazemap.machine_code.arrays import Floats, Ints
 
 WORD = re.compile(r"[a-z0-9']+")

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hazemap.federated.recipes.buckets import MOST_BINS
+from hazemap.federated.recipes.features import MOST_BINS
 from hazemap.machine_code.arrays import Floats, Ints
 from hazemap.privacy.local_randomisers import Asymmetric
 from research.benchmarks.discovery_corpora import Sequences

@@ -40,13 +40,13 @@ import numpy as np
 
 from hazemap.errors import Unreachable
 from hazemap.federated.device import enrolment
-from hazemap.federated.device import row_store as rows
-from hazemap.federated.device.consent_policy import Policy
 from hazemap.federated.device.device_process import DeviceProcess
-from hazemap.federated.device.encrypted_store import EncryptedStore
 from hazemap.federated.device.http_client import HttpReply, HttpTransport
+from hazemap.federated.device.policy.consent_policy import Policy
 from hazemap.federated.device.pooled_http_client import FleetClient
-from hazemap.federated.device.row_store import PersonRows
+from hazemap.federated.device.store import row_store as rows
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
+from hazemap.federated.device.store.row_store import DeviceRows
 from hazemap.federated.server.campaign_spec import Campaign
 from research.benchmarks.polling_campaigns import BOX, accounts, campaign, judged, ordered
 from research.benchmarks.polling_servers import OneServer, Pair, Servers, cpu, kept, process
@@ -105,7 +105,7 @@ def devices(folder: Path, name: str, people: int, server: str, token: str) -> No
         spots = zip(rng.uniform(BOX.west, BOX.east, people), rng.uniform(BOX.south, BOX.north, people), strict=True)
         numbers = enrolment.add(store, people)
         places = {
-            number: PersonRows.of([lon], [lat], time.time()) for number, (lon, lat) in zip(numbers, spots, strict=True)
+            number: DeviceRows.of([lon], [lat], time.time()) for number, (lon, lat) in zip(numbers, spots, strict=True)
         }
         rows.added(store, places, None)
         timed = asyncio.run(live(store))

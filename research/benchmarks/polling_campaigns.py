@@ -11,8 +11,8 @@ import httpx
 from hazemap.algorithms import Adaptive
 from hazemap.codec import dumps
 from hazemap.federated.device import enrolment
-from hazemap.federated.device.encrypted_store import EncryptedStore
-from hazemap.federated.device.privacy_account import DeviceCharge, PrivacyAccount
+from hazemap.federated.device.account.privacy_account import DeviceCharge, PrivacyAccount
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.protocols.secure_aggregation.session_parameters import SessionParameters
 from hazemap.federated.server.campaign_spec import Campaign, Deadlines
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling

@@ -18,9 +18,9 @@ from time import process_time
 import numpy as np
 
 from hazemap.federated.device import enrolment
-from hazemap.federated.device.encrypted_store import EncryptedStore
-from hazemap.federated.device.event_store import EventStore
-from hazemap.federated.device.query_sandbox import QuerySandbox
+from hazemap.federated.device.recipes.query_sandbox import QuerySandbox
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
+from hazemap.federated.device.store.event_store import EventStore
 from hazemap.federated.recipes.event_stream import EventField, EventStream, EventType
 from hazemap.federated.recipes.query_class import AnyQueryOverFields, StreamFieldName
 from hazemap.federated.recipes.sql_query import SqlQuery

@@ -21,15 +21,14 @@ from hazemap import codec
 from hazemap.cells import Leaves
 from hazemap.encoders import Counts
 from hazemap.errors import HazemapError, Refused
-from hazemap.federated.device.account_head import HEAD, HeadSeal
-from hazemap.federated.device.carried_answers import carried_task
-from hazemap.federated.device.consent_policy import Policy
+from hazemap.federated.device.account.account_head import HEAD, HeadSeal
 from hazemap.federated.device.enrolment import Enrolment, enrolled
 from hazemap.federated.device.http_client import HttpReply, answered
-from hazemap.federated.device.public_recipe_log import PublicRecipeLog
-from hazemap.federated.device.report_credentials import ReportCredentials
+from hazemap.federated.device.policy.consent_policy import Policy
+from hazemap.federated.device.recipes.public_recipe_log import PublicRecipeLog
+from hazemap.federated.device.reports.report_routes import ReportCredentials, ShufflerRoute
+from hazemap.federated.device.reports.report_sender import carried_task
 from hazemap.federated.device.server_task import ReadTasks, ServerTask
-from hazemap.federated.device.shuffled_line import ShuffledLine
 from hazemap.federated.protocols.chained_log import LogHead
 from hazemap.federated.protocols.dap.report_credentials import ISSUED, keys_statement, report_key
 from hazemap.federated.protocols.secure_aggregation.enrolment_proof import CHALLENGE, Challenge
@@ -46,11 +45,10 @@ from hazemap.federated.server.enrolment_codes import made_up, spelled
 from hazemap.federated.server.shard import SeatTask
 from hazemap.federated.server.task_provisioning import issuing
 from hazemap.federated.service.route_guard import bearer
-from hazemap.federated.trust.carried_tasks import CarriedTask
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.device_tasks import Task
-from hazemap.federated.trust.report_carriers import ByShuffler, ByTwoServers
-from hazemap.federated.trust.shuffled_tasks import batch_terms
+from hazemap.federated.trust.report_carriers import ByShuffler, ByTwoServers, CarriedTask
+from hazemap.federated.trust.shuffled import batch_terms
 from hazemap.federated.trust.two_server_tasks import round_tasks
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.signing_identities import Identity
@@ -330,7 +328,7 @@ def _shuffled() -> dict[str, Reader]:
     lines = cast("Any", None)
 
     def heard(data: bytes) -> None:
-        reason = ShuffledLine(carried, RULES, lines, data, ISSUER.public).refusal()
+        reason = ShufflerRoute(carried, RULES, lines, data, ISSUER.public).refusal()
         if reason is not None:
             raise Refused(reason)
         must(data == told)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hazemap.errors import InputError
-from hazemap.federated.device.consent_policy import caution_about_small_sums
+from hazemap.federated.device.policy.consent_policy import caution_about_small_sums
 from hazemap.federated.server.campaign_order import MAP, CampaignOrder
 from hazemap.federated.server.campaign_spec import Campaign
 from hazemap.federated.server.privacy_statement import assumed

@@ -10,7 +10,7 @@ from hazemap.errors import CodecError, InputError
 from hazemap.federated.recipes.recipe import Recipe
 from hazemap.federated.server.study_spec import recipe_from
 from hazemap.federated.study.study import tabled
-from hazemap.federated.study.study_budget import StudyBudget
+from hazemap.federated.study.study_answers import StudyBudget
 from hazemap.queries.noisy_queries import Answer
 from hazemap.studio.coordinator_access import StrangeAnswer
 from hazemap.studio.server_answers import fields, items, maybe, name, text, turnout, whole

@@ -5,12 +5,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from hazemap.errors import FileError, InputError
-from hazemap.federated.device.recipe_check import check_recipe
-from hazemap.federated.device.recipe_words import check_lines, explanation
-from hazemap.federated.recipes.policy_file import read_policy
-from hazemap.federated.recipes.recipe import Recipe
+from hazemap.federated.device.recipes.recipe_check import check_lines, check_recipe, explanation
+from hazemap.federated.recipes.recipe import Recipe, RecipePrice
 from hazemap.federated.recipes.recipe_file import recipe_from_json, recipe_from_toml
-from hazemap.federated.recipes.recipe_price import RecipePrice
+from hazemap.federated.recipes.signed_policy import read_policy
 from hazemap.federated.study.study import check_columns
 from hazemap.files.text_files import read_text
 from hazemap.studio.command_text import SameAs, line
@@ -92,9 +90,9 @@ def _same(root: RootFolder, where: str, policy: str | None) -> SameAs:
     rest = [] if policy is None else ["--policy", str(root.path / policy)]
     command = f"{line(['recipe', 'check', where, *rest])}\n{line(['device', 'explain', where, *rest])}"
     python = (
-        "from pathlib import Path\nfrom hazemap.federated.device.recipe_explanation import explained\n"
+        "from pathlib import Path\nfrom hazemap.federated.device.recipes.recipe_check import explained\n"
         "from hazemap.federated.recipes.recipe_file import read_recipe\n"
-        "from hazemap.federated.recipes.recipe_price import RecipePrice\n\n"
+        "from hazemap.federated.recipes.recipe import RecipePrice\n\n"
         f"recipe = read_recipe(Path({where!r}))\nprint(RecipePrice.of(recipe))\n"
         "print(*explained(recipe, None), sep='\\n')"
     )

@@ -13,10 +13,10 @@ import uvicorn
 
 from hazemap.algorithms import Flat
 from hazemap.codec import dumps
-from hazemap.federated.device.account_clock import AccountClock
-from hazemap.federated.device.account_head import ForgottenCharges
-from hazemap.federated.device.consent_policy import Policy
-from hazemap.federated.device.encrypted_store import EncryptedStore
+from hazemap.federated.device.account.account_clock import AccountClock
+from hazemap.federated.device.account.account_head import ForgottenCharges
+from hazemap.federated.device.policy.consent_policy import Policy
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.server.campaign_spec import Campaign, Deadlines
 from hazemap.federated.server.campaign_store import CampaignStore
 from hazemap.federated.server.coordinator import Coordinator

@@ -10,9 +10,8 @@ from tests.federated.device.reporting import request
 
 from hazemap.cli.main import main
 from hazemap.federated.device import enrolment
-from hazemap.federated.device.activity_log import ActivityLog
-from hazemap.federated.device.encrypted_store import EncryptedStore
-from hazemap.federated.device.recipe_log_entry import RecipeLogEntry
+from hazemap.federated.device.account.activity_log import ActivityLog, RecipeLogEntry
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.recipes.policy_document import EXAMPLE
 from hazemap.federated.recipes.recipe_file import EXAMPLE as RECIPE
 

@@ -20,11 +20,10 @@ from hazemap.federated.protocols.dap.basic_types import Role
 from hazemap.federated.protocols.dap.blank_reports import BlankReports
 from hazemap.federated.protocols.dap.privacy_parameters import PrivacyParameters
 from hazemap.federated.protocols.dap.vdaf_configuration import HistogramConfiguration, MultihotConfiguration
-from hazemap.federated.trust.one_hot_reports import histograms
 from hazemap.federated.trust.randomised_reports import debiased, randomised
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.federated.trust.sampled_table import one_by_one
-from hazemap.federated.trust.two_servers import TwoServers, added
+from hazemap.federated.trust.two_servers import TwoServers, added, histograms
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.mechanisms import DiscreteLaplace
 from hazemap.privacy.random_stream import Stream

@@ -4,10 +4,11 @@ from fractions import Fraction
 
 from tests.federated.device.room import NOW
 
-from hazemap.federated.device import enrolment, event_store
-from hazemap.federated.device.consent_policy import Policy
-from hazemap.federated.device.event_store import EventStore
-from hazemap.federated.device.shipped_policies import ShippedPolicies
+from hazemap.federated.device import enrolment
+from hazemap.federated.device.policy.consent_policy import Policy
+from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
+from hazemap.federated.device.store import event_store
+from hazemap.federated.device.store.event_store import EventStore
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.recipes.event_stream import EventField, EventStream, EventType
 from hazemap.federated.recipes.features import Categories, Feature

@@ -20,15 +20,14 @@ from tests.federated.device.sql_grammar import ALLOWED, FIELDS, Grammar
 from hazemap.cells import Leaves
 from hazemap.codec import dumps
 from hazemap.errors import HazemapError
-from hazemap.federated.device.allowed_policy import allowed
-from hazemap.federated.device.consent_policy import Policy
-from hazemap.federated.device.query_sandbox import QuerySandbox
-from hazemap.federated.device.recipe_account import reasons_against
-from hazemap.federated.device.recipe_check import admit, sum_price
-from hazemap.federated.device.report_request import ReportRequest
+from hazemap.federated.device.account.recipe_account import reasons_against
+from hazemap.federated.device.policy.consent_policy import Policy, allowed
+from hazemap.federated.device.recipes.query_sandbox import QuerySandbox
+from hazemap.federated.device.recipes.recipe_check import admit, sum_price
+from hazemap.federated.device.recipes.report_request import ReportRequest
 from hazemap.federated.device.server_task import task_of
 from hazemap.federated.recipes.event_stream import EventField, EventStream, EventType
-from hazemap.federated.recipes.features import Categories, Feature, MapCells, NumericEdges, PrefixTree
+from hazemap.federated.recipes.features import Categories, Feature, MapCells, NumericEdges, PrefixTree, StringPrefixes
 from hazemap.federated.recipes.policy import (
     AnalysisBudget,
     ApprovedCohortField,
@@ -52,7 +51,6 @@ from hazemap.federated.recipes.recipe_bins import matches
 from hazemap.federated.recipes.recipe_log_format import FORMAT
 from hazemap.federated.recipes.signed_policy import SignedPolicy
 from hazemap.federated.recipes.sql_query import Parameter, SqlQuery
-from hazemap.federated.recipes.string_prefixes import StringPrefixes
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.device_tasks import Task, parameters_for
 from hazemap.federated.trust.recipe_terms import price_of_sum

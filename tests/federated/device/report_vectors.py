@@ -17,16 +17,15 @@ from hazemap.cells import NOWHERE, Leaves
 from hazemap.codec import digest, dumps
 from hazemap.encoders import Counts
 from hazemap.engines.memory import MemoryTable
-from hazemap.federated.device.two_server_line import one_hot
+from hazemap.federated.device.reports.report_routes import one_hot
 from hazemap.federated.protocols.dap.client import Client
 from hazemap.federated.protocols.dap.hpke_configs import HpkeConfig, HpkeConfigList
 from hazemap.federated.protocols.dap.report_credentials import HeldCredential, issued, report_key
 from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
-from hazemap.federated.trust.carried_tasks import CarriedTask
 from hazemap.federated.trust.checked_contribution import bounded
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.federated.trust.device_tasks import Task
-from hazemap.federated.trust.report_carriers import ByTwoServers
+from hazemap.federated.trust.report_carriers import ByTwoServers, CarriedTask
 from hazemap.federated.trust.two_server_tasks import round_tasks
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.signing_identities import Identity

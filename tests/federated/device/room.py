@@ -10,13 +10,13 @@ from hazemap import codec
 from hazemap.cells import Leaves
 from hazemap.encoders import Counts
 from hazemap.federated.device import enrolment
-from hazemap.federated.device import row_store as rows
-from hazemap.federated.device.consent_policy import Policy
-from hazemap.federated.device.device_account import DeviceAccount
-from hazemap.federated.device.public_recipe_log import PublicRecipeLog
-from hazemap.federated.device.row_store import PersonRows
+from hazemap.federated.device.account.device_account import DeviceAccount
+from hazemap.federated.device.policy.consent_policy import Policy
+from hazemap.federated.device.recipes.public_recipe_log import PublicRecipeLog
 from hazemap.federated.device.server_task import ServerTask
-from hazemap.federated.device.task_handler import Answering
+from hazemap.federated.device.store import row_store as rows
+from hazemap.federated.device.store.row_store import DeviceRows
+from hazemap.federated.device.task_handler import TaskHandler
 from hazemap.federated.protocols.secure_aggregation.merkle_roster import root
 from hazemap.federated.protocols.secure_aggregation.neighbour_graph import commitment
 from hazemap.federated.protocols.secure_aggregation.server import Server
@@ -49,7 +49,7 @@ def task(people=20, share=Fraction(1, 10), budget=ONE, level=2, mode=Mode.SEMI_H
 
 def places(number):
     """One row: person `number` lives where nobody else of the first hundred does."""
-    return PersonRows.of([3.6 * number - 170], [60 - number], time=NOW.timestamp() - 3_600)
+    return DeviceRows.of([3.6 * number - 170], [60 - number], time=NOW.timestamp() - 3_600)
 
 
 def settle(store, number, sample=places):
@@ -99,7 +99,7 @@ class Room:
         store = store or self.store
         device = self.devices[position]
         account = DeviceAccount(store, device, enrolment.read(store, device), self.policy, self.public_log)
-        return Answering(account)
+        return TaskHandler(account)
 
     def work(self, position):
         message = self.server.message_for(position)
@@ -138,6 +138,6 @@ class Room:
         encoder = self.task.question.encoder
         sums = np.zeros(encoder.size, dtype=np.int64)
         for position in positions:
-            table = rows.Rows(self.store, self.devices[position]).table(b"", "")
+            table = rows.RowStore(self.store, self.devices[position]).table(b"", "")
             np.add.at(sums, encoder.encode(table).position, 1)
         return sums

@@ -14,15 +14,16 @@ from tests.federated.device.reporting import request
 from tests.federated.device.room import FEW, NOW, Room, settle, task
 
 from hazemap.errors import InputError, Refused
-from hazemap.federated.device import account_clock, enrolment
-from hazemap.federated.device.account_clock import AccountClock, Uptime, system_uptime
-from hazemap.federated.device.device_account import AskedReport, DeviceAccount
-from hazemap.federated.device.encrypted_store import EncryptedStore
-from hazemap.federated.device.privacy_account import PrivacyAccount
-from hazemap.federated.device.recipe_account import RecipeAccount
-from hazemap.federated.device.task_handler import Answering
+from hazemap.federated.device import enrolment
+from hazemap.federated.device.account import account_clock
+from hazemap.federated.device.account.account_clock import AccountClock, Uptime, system_uptime
+from hazemap.federated.device.account.device_account import AskedReport, DeviceAccount
+from hazemap.federated.device.account.privacy_account import PrivacyAccount
+from hazemap.federated.device.account.recipe_account import RecipeAccount
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
+from hazemap.federated.device.task_handler import TaskHandler
 from hazemap.federated.recipes.policy_document import example
-from hazemap.federated.study.stored_devices import PRIVATE, StoredDevices
+from hazemap.federated.study.population_study import PRIVATE, StoredDevices
 from hazemap.privacy.budget import PureDP
 
 DAYS = 30
@@ -294,7 +295,7 @@ def test_stored_devices_that_answer_a_study_pay_by_the_account_s_time(store, mon
         def now(cls, tz=None):
             return super().now(tz) + 400 * DAY
 
-    monkeypatch.setattr("hazemap.federated.study.stored_devices.datetime", Later)
+    monkeypatch.setattr("hazemap.federated.study.population_study.datetime", Later)
     assert len(answering.recipe_bins(asked)) == 0 and list(answering.refusals) == [PRIVATE]
 
 
@@ -308,7 +309,7 @@ def _until_paid(room, device, clock, now):
         if (work := room.work(position)) is not None:
             known = enrolment.read(room.store, device)
             account = DeviceAccount(room.store, device, known, room.policy, room.public_log, clock)
-            own = Answering(account)
+            own = TaskHandler(account)
             step = own.answer(replace(work, until=now.timestamp() + 60), now)
             assert room.store.commit([step.writes]) == [None]
             if step.refusal:
@@ -320,7 +321,7 @@ def _until_paid(room, device, clock, now):
 
 def test_whoever_charges_a_device_has_asked_this_clock():
     charging = re.compile(r"(account|campaigns|recipes)(\([^)]*\))?\.charge\(", re.I)
-    package = Path(account_clock.__file__).parents[1]
-    files = [path for folder in ("device", "study") for path in (package / folder).glob("*.py")]
+    package = Path(account_clock.__file__).parents[2]
+    files = [path for folder in ("device", "study") for path in (package / folder).rglob("*.py")]
     found = {path.name: "paid_at" in path.read_text() for path in files if charging.search(path.read_text())}
     assert found == {"device_account.py": True}, "one place charges, by the account's time"

@@ -13,17 +13,16 @@ from tests.federated.device.room import FEW, Room, settle, task
 from hazemap.errors import CodecError, InputError, Refused, Unreachable
 from hazemap.federated.device import agent as agents
 from hazemap.federated.device import device_process, enrolment
-from hazemap.federated.device.activity_log import ActivityLog
+from hazemap.federated.device.account.activity_log import ActivityLog
+from hazemap.federated.device.account.privacy_account import PrivacyAccount
 from hazemap.federated.device.agent import Agent
-from hazemap.federated.device.backoff import Backoff
-from hazemap.federated.device.consent_policy import Policy
 from hazemap.federated.device.device_process import Absence, DeviceProcess
-from hazemap.federated.device.encrypted_store import Commits, EncryptedStore
-from hazemap.federated.device.http_client import HttpReply
-from hazemap.federated.device.privacy_account import PrivacyAccount
-from hazemap.federated.device.recipe_log_heads import RecipeLogHeads
+from hazemap.federated.device.http_client import Backoff, HttpReply
+from hazemap.federated.device.policy.consent_policy import Policy
+from hazemap.federated.device.recipes.public_recipe_log import RecipeLogHeads
 from hazemap.federated.device.server_task import ServerTask
-from hazemap.federated.device.task_handler import Step
+from hazemap.federated.device.store.encrypted_store import Commits, EncryptedStore
+from hazemap.federated.device.task_handler import TaskResponse
 from hazemap.federated.protocols.chained_log import LogHead
 from hazemap.federated.protocols.secure_aggregation.enrolment_proof import CHALLENGE, Challenge, enrolment_statement
 from hazemap.privacy.budget import PureDP
@@ -391,10 +390,10 @@ def test_when_an_answer_to_a_recipe_goes_out_does_not_tell_how_long_its_query_ra
 
         def slow(*_, took=took):
             clock[0] += took
-            return Step(reply=b"report", held=True)
+            return TaskResponse(reply=b"report", held=True)
 
         with monkeypatch.context() as patched:
-            patched.setattr(agent._answering, "answer", slow)
+            patched.setattr(agent._handler, "answer", slow)
             patched.setattr(agents.asyncio, "sleep", sleep)
             patched.setattr(agents.time, "monotonic", lambda: clock[0])
             stepped(agent)

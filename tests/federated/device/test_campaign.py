@@ -13,14 +13,14 @@ from hazemap.algorithms import AdaptiveHierarchicalHistogram, Flat
 from hazemap.codec import dumps
 from hazemap.federated.device import agent as agents
 from hazemap.federated.device import enrolment
-from hazemap.federated.device import row_store as rows
-from hazemap.federated.device.activity_log import ActivityLog
-from hazemap.federated.device.consent_policy import Policy
+from hazemap.federated.device.account.activity_log import ActivityLog
+from hazemap.federated.device.account.privacy_account import PrivacyAccount
 from hazemap.federated.device.device_process import DeviceProcess
-from hazemap.federated.device.encrypted_store import EncryptedStore
 from hazemap.federated.device.http_client import HttpClient
-from hazemap.federated.device.privacy_account import PrivacyAccount
-from hazemap.federated.device.row_store import PersonRows
+from hazemap.federated.device.policy.consent_policy import Policy
+from hazemap.federated.device.store import row_store as rows
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
+from hazemap.federated.device.store.row_store import DeviceRows
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.server.campaign_spec import Campaign, Deadlines
 from hazemap.federated.server.campaign_store import CampaignStore as ServerStore
@@ -72,7 +72,7 @@ def truth(level):
 def store(tmp_path):
     with EncryptedStore.opened(tmp_path / "devices.sqlite", create=True) as store:
         devices = enrolment.add(store, PEOPLE)
-        rows.added(store, {d: PersonRows.of([x], [y], 0.0) for d, (x, y) in zip(devices, spots(), strict=True)}, None)
+        rows.added(store, {d: DeviceRows.of([x], [y], 0.0) for d, (x, y) in zip(devices, spots(), strict=True)}, None)
         yield store
 
 

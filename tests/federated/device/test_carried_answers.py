@@ -17,22 +17,21 @@ from hazemap.encoders import Counts
 from hazemap.errors import Unreachable
 from hazemap.federated.aggregator.hpke_key_ring import SUITE
 from hazemap.federated.device import enrolment
-from hazemap.federated.device.account_clock import AccountClock
-from hazemap.federated.device.activity_log import ActivityLog
-from hazemap.federated.device.carried_answers import CHANGED, LEFT, CarriedAnswers
-from hazemap.federated.device.consent_policy import Policy
-from hazemap.federated.device.device_account import CANNOT, DeviceAccount
-from hazemap.federated.device.encrypted_store import Commits, EncryptedStore
-from hazemap.federated.device.privacy_account import PrivacyAccount
-from hazemap.federated.device.report_lines import ReportLines
-from hazemap.federated.device.round_report_line import RoundReportLine
-from hazemap.federated.device.row_store import Rows
+from hazemap.federated.device.account.account_clock import AccountClock
+from hazemap.federated.device.account.activity_log import ActivityLog
+from hazemap.federated.device.account.device_account import CANNOT, DeviceAccount
+from hazemap.federated.device.account.privacy_account import PrivacyAccount
+from hazemap.federated.device.policy.consent_policy import Policy
+from hazemap.federated.device.reports.report_connections import ReportConnections
+from hazemap.federated.device.reports.report_routes import RoundReportRoute
+from hazemap.federated.device.reports.report_sender import CHANGED, LEFT, ReportSender
 from hazemap.federated.device.server_task import ServerTask
+from hazemap.federated.device.store.encrypted_store import Commits, EncryptedStore
+from hazemap.federated.device.store.row_store import RowStore
 from hazemap.federated.protocols.dap.hpke_configs import HpkeConfig, HpkeConfigList
-from hazemap.federated.trust.carried_tasks import ANNOUNCED, CarriedTask
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.device_tasks import Task
-from hazemap.federated.trust.report_carriers import ByOneReport, ByShuffler, ByTwoServers
+from hazemap.federated.trust.report_carriers import ANNOUNCED, ByOneReport, ByShuffler, ByTwoServers, CarriedTask
 from hazemap.federated.trust.two_server_tasks import whole_tree
 from hazemap.privacy.budget import PureDP
 from hazemap.queries.noisy_queries import Query
@@ -80,7 +79,7 @@ class Room:
             return self.servers[url]
 
         account = DeviceAccount(self.store, self.device, known, self.policy)
-        return CarriedAnswers(account, ReportLines(line), Commits(self.store), **{"ask": given, **changes})
+        return ReportSender(account, ReportConnections(line), Commits(self.store), **{"ask": given, **changes})
 
     def answered(self, carried, answers=None, **changes):
         work = announcement(carried, **changes)
@@ -286,10 +285,10 @@ def test_announcements_that_are_none_are_refused(room, text, changes):
 
 
 def test_rows_that_cannot_be_counted_look_like_no_rows_and_like_any_rows(room, monkeypatch):
-    assert len(Rows(room.store, room.device)) == 1
+    assert len(RowStore(room.store, room.device)) == 1
     assert room.answered(carried()) is None
     with_row = carried(batch="cd")
-    monkeypatch.setattr("hazemap.federated.device.device_account.Rows.table", lambda *_: 1 / 0)
+    monkeypatch.setattr("hazemap.federated.device.account.device_account.RowStore.table", lambda *_: 1 / 0)
     assert room.answered(with_row) is None
     assert "could not be counted (ZeroDivisionError)" in room.log[-1].question
     assert len({len(body) for body in room.servers[ONE].bodies}) == 1
@@ -297,7 +296,7 @@ def test_rows_that_cannot_be_counted_look_like_no_rows_and_like_any_rows(room, m
 
 
 def test_a_device_outlives_a_line_that_fails_in_a_way_nobody_thought_of(room):
-    class Broken(RoundReportLine):
+    class Broken(RoundReportRoute):
         def parcel(self, rows, seconds, stream):
             raise ZeroDivisionError
 
@@ -339,7 +338,7 @@ def test_a_report_that_has_arrived_or_is_never_taken_lies_on_no_disk(room):
 
 
 def test_reports_that_no_server_takes_are_few_and_are_left_a_day_after_their_time(room, monkeypatch):
-    monkeypatch.setattr("hazemap.federated.device.report_records.MOST_KEPT", 2)
+    monkeypatch.setattr("hazemap.federated.device.reports.report_records.MOST_KEPT", 2)
     room.servers[ONE].there = True
     send = room.servers[ONE].send
 
@@ -362,6 +361,8 @@ def test_reports_that_no_server_takes_are_few_and_are_left_a_day_after_their_tim
 
 
 def test_a_round_that_costs_nearly_nothing_is_refused_before_a_row_is_read(room, monkeypatch):
-    monkeypatch.setattr("hazemap.federated.device.device_account.Rows.table", lambda *_: pytest.fail("a row was read"))
+    monkeypatch.setattr(
+        "hazemap.federated.device.account.device_account.RowStore.table", lambda *_: pytest.fail("a row was read")
+    )
     told = room.answered(carried(share=Fraction(1, 1_001)))
     assert "on this device a round costs ε = 0.001 or more" in told and not room.charges

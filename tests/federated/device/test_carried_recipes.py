@@ -16,24 +16,23 @@ from tests.issuing import ISSUER, given
 
 from hazemap.codec import dumps
 from hazemap.errors import InputError, Unreachable
-from hazemap.federated.device import enrolment, recipe_answer
-from hazemap.federated.device.activity_log import ActivityLog
-from hazemap.federated.device.carried_answers import CHANGED, LEFT, CarriedAnswers
-from hazemap.federated.device.device_account import DeviceAccount
-from hazemap.federated.device.encrypted_store import Commits, EncryptedStore
-from hazemap.federated.device.event_store import ApprovedStreams, EventStore
-from hazemap.federated.device.public_recipe_log import PublicRecipeLog
-from hazemap.federated.device.recipe_account import RecipeAccount
-from hazemap.federated.device.recipe_log_heads import RecipeLogHeads
-from hazemap.federated.device.report_lines import ReportLines
-from hazemap.federated.device.round_report_line import RoundReportLine
+from hazemap.federated.device import enrolment
+from hazemap.federated.device.account.activity_log import ActivityLog
+from hazemap.federated.device.account.device_account import DeviceAccount
+from hazemap.federated.device.account.recipe_account import RecipeAccount
+from hazemap.federated.device.recipes import recipe_answer
+from hazemap.federated.device.recipes.public_recipe_log import PublicRecipeLog, RecipeLogHeads
+from hazemap.federated.device.reports.report_connections import ReportConnections
+from hazemap.federated.device.reports.report_routes import RoundReportRoute
+from hazemap.federated.device.reports.report_sender import CHANGED, LEFT, ReportSender
+from hazemap.federated.device.store.encrypted_store import Commits, EncryptedStore
+from hazemap.federated.device.store.event_store import ApprovedStreams, EventStore
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.recipes.features import Categories, Feature
 from hazemap.federated.recipes.policy import Carrier
-from hazemap.federated.trust.carried_tasks import CarriedTask
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.device_tasks import Task
-from hazemap.federated.trust.report_carriers import ByOneReport, ByTwoServers
+from hazemap.federated.trust.report_carriers import ByOneReport, ByTwoServers, CarriedTask
 from hazemap.federated.trust.two_server_tasks import round_tasks
 from hazemap.privacy.local_randomisers import Asymmetric
 
@@ -73,7 +72,7 @@ class Room:
             return self.servers[url]
 
         account = DeviceAccount(self.store, self.device, known, self.rules, self.log)
-        return CarriedAnswers(account, ReportLines(line), Commits(self.store), **{"ask": given, **changes})
+        return ReportSender(account, ReportConnections(line), Commits(self.store), **{"ask": given, **changes})
 
     def publish(self, asked):
         """The server logs a round."""
@@ -149,14 +148,14 @@ def test_a_report_is_charged_at_the_recipes_price_kept_held_and_sent_once_in_the
 
 
 def test_what_is_sent_is_the_randomised_report_of_one_bin(room, monkeypatch):
-    seen, sealed = [], RoundReportLine.sealed
+    seen, sealed = [], RoundReportRoute.sealed
 
     def watched(line, measured, *rest):
         seen.append(measured)
         return sealed(line, measured, *rest)
 
     monkeypatch.setattr(Asymmetric, "report", lambda *given: np.eye(given[3], dtype=np.uint8)[given[2]])
-    monkeypatch.setattr(RoundReportLine, "sealed", watched)
+    monkeypatch.setattr(RoundReportRoute, "sealed", watched)
     assert room.answered(carried()) is None
     [[bits]] = seen
     assert sum(bits) == 1 and bits.index(True) in (1, 2)  # so, be
@@ -169,7 +168,7 @@ def test_a_report_with_too_many_ones_is_thrown_again_and_not_sent(room, monkeypa
         Asymmetric, "report", lambda *_: np.array([1] * (n := next(thrown)) + [0] * (5 - n), dtype=np.uint8)
     )
     monkeypatch.setattr(
-        "hazemap.federated.device.carried_answers.recipe_report", lambda *_: replace(task.measured, max_weight=1)
+        "hazemap.federated.device.reports.report_sender.recipe_report", lambda *_: replace(task.measured, max_weight=1)
     )
     assert most == 5, "five bits, and 2^-40: all of them"
     assert room.answered(carried()) is None

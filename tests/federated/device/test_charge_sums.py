@@ -14,13 +14,13 @@ from tests.federated.device.reporting import AGE, NGRAM, PERPLEXITY, price, requ
 from tests.federated.device.room import FEW, NOW, task
 from tests.federated.device.test_privacy_account import shared
 
-from hazemap.federated.device import charge_sums, enrolment
-from hazemap.federated.device.charge_sums import ChargeSums
-from hazemap.federated.device.encrypted_store import EncryptedStore
-from hazemap.federated.device.privacy_account import PrivacyAccount
-from hazemap.federated.device.recipe_account import RecipeAccount
-from hazemap.federated.device.recipe_charge import before, spending, summed_recipe_charges
-from hazemap.federated.device.report_request import Schedule
+from hazemap.federated.device import enrolment
+from hazemap.federated.device.account import charges
+from hazemap.federated.device.account.charges import ChargeSums, before, spending, summed_recipe_charges
+from hazemap.federated.device.account.privacy_account import PrivacyAccount
+from hazemap.federated.device.account.recipe_account import RecipeAccount
+from hazemap.federated.device.recipes.report_request import Schedule
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.recipes.policy_document import example
 from hazemap.privacy.budget import PureDP
 
@@ -81,12 +81,12 @@ def test_sums_say_what_the_charges_say_whatever_was_paid_and_wherever_a_crash_wa
     path = fresh.with_name("tried.sqlite")
     for end in ("", ".key"):
         shutil.copy(f"{fresh}{end}", f"{path}{end}")
-    now, kept = NOW, charge_sums.EVERY
+    now, kept = NOW, charges.EVERY
     with EncryptedStore.opened(path) as store:
         try:
             for asked, hours, crash in history:
                 now += timedelta(hours=hours)
-                charge_sums.EVERY = every
+                charges.EVERY = every
                 writes = (paid(store, asked, now), *ChargeSums(store, 1).writes())
                 if not crash:
                     assert store.commit([writes]) == [None]
@@ -95,11 +95,11 @@ def test_sums_say_what_the_charges_say_whatever_was_paid_and_wherever_a_crash_wa
             store.read("DELETE FROM sums")
             assert list(said(store, now)) == summed
         finally:
-            charge_sums.EVERY = kept
+            charges.EVERY = kept
 
 
 def test_shared_budgets_and_reports_that_are_seen_are_summed_as_they_are(fresh, monkeypatch):
-    monkeypatch.setattr(charge_sums, "EVERY", 2)
+    monkeypatch.setattr(charges, "EVERY", 2)
     path = fresh.with_name("shared.sqlite")
     for end in ("", ".key"):
         shutil.copy(f"{fresh}{end}", f"{path}{end}")
@@ -140,7 +140,7 @@ def test_a_look_at_an_account_of_forty_thousand_charges_costs_milliseconds(fresh
 
 def test_the_digest_of_a_recipe_tells_two_of_one_price_apart(fresh, monkeypatch):
     """What is summed is what is equal in all but its time."""
-    monkeypatch.setattr(charge_sums, "EVERY", 1)
+    monkeypatch.setattr(charges, "EVERY", 1)
     path = fresh.with_name("two.sqlite")
     for end in ("", ".key"):
         shutil.copy(f"{fresh}{end}", f"{path}{end}")

@@ -9,8 +9,8 @@ from tests.federated.device.room import FEW, TREE, task
 from hazemap.cells import Leaves
 from hazemap.encoders import Concatenation, CountMinSketch, Counts
 from hazemap.errors import FileError, InputError
-from hazemap.federated.device.consent_policy import Policy
-from hazemap.federated.device.query_description import described
+from hazemap.federated.device.policy.consent_policy import Policy
+from hazemap.federated.device.policy.query_description import described
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.trust.device_tasks import parameters_for
 from hazemap.privacy.budget import PureDP

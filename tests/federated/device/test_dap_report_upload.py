@@ -5,10 +5,9 @@ import pytest
 from tests.vdaf.additive_vdaf import AdditiveVdaf
 
 from hazemap.errors import BudgetExceeded, Refused, Unreachable
-from hazemap.federated.device.backoff import Backoff
-from hazemap.federated.device.dap_hpke_cache import LONGEST, SILENT, HpkeCache
-from hazemap.federated.device.dap_report_upload import ATTEMPTS, OutdatedKeys, ReportUpload
-from hazemap.federated.device.http_client import HttpReply
+from hazemap.federated.device.http_client import Backoff, HttpReply
+from hazemap.federated.device.reports.dap_report_upload import ATTEMPTS, OutdatedKeys, ReportUpload
+from hazemap.federated.device.reports.report_connections import LONGEST, SILENT, HpkeCache
 from hazemap.federated.protocols.dap.basic_types import ReportError
 from hazemap.federated.protocols.dap.hpke_configs import HpkeConfig, HpkeConfigList
 from hazemap.federated.protocols.dap.problem_types import ProblemDocument, ProblemType

@@ -8,10 +8,9 @@ import pytest
 
 from hazemap.errors import FileError, InputError
 from hazemap.federated.device import enrolment
-from hazemap.federated.device import row_store as rows
-from hazemap.federated.device.encrypted_store import EncryptedStore, Write
-from hazemap.federated.device.row_store import PersonRows, Rows
-from hazemap.federated.device.store_encryption_keys import Secret, key_file
+from hazemap.federated.device.store import row_store as rows
+from hazemap.federated.device.store.encrypted_store import EncryptedStore, Secret, Write, key_file
+from hazemap.federated.device.store.row_store import DeviceRows, RowStore
 
 LON, LAT = 13.37771239, 52.51629874
 
@@ -30,7 +29,7 @@ def test_the_raw_files_hold_no_coordinate_and_no_key(path):
         [device] = enrolment.add(store)
         own = enrolment.read(store, device).enrolled("https://server.example", "secret token", "d-1", "secret ticket")
         store.commit([[enrolment.saved(store, device, own)]])
-        Rows(store, device).add(PersonRows.of([LON], [LAT], time=0.0), None)
+        RowStore(store, device).add(DeviceRows.of([LON], [LAT], time=0.0), None)
         secrets = [np.array([LON]).tobytes(), np.array([LAT]).tobytes(), str(LON).encode(), str(LAT).encode()]
         secrets += [own.identity, own.sampling, own.identity.hex().encode(), own.sampling.hex().encode()]
         secrets += [b"secret", b"server.example", bytes.fromhex(key_file(path).read_text())]
@@ -152,37 +151,37 @@ def test_a_transaction_that_fails_leaves_nothing(path):
 def test_rows_come_back_as_a_table_of_one_person(path):
     with EncryptedStore.opened(path, create=True) as store:
         first, second = enrolment.add(store, 2)
-        places = PersonRows(*np.array([[0.0, 86_400, 10], [1, 2, 3], [4, 5, 6], [1, 2, 0.5], [0, 1, np.nan]]))
-        rows.added(store, {first: places, second: PersonRows.of([9.0], [9.0], 0)}, None)
-        table = Rows(store, first).table(b"secret", "campaign")
+        places = DeviceRows(*np.array([[0.0, 86_400, 10], [1, 2, 3], [4, 5, 6], [1, 2, 0.5], [0, 1, np.nan]]))
+        rows.added(store, {first: places, second: DeviceRows.of([9.0], [9.0], 0)}, None)
+        table = RowStore(store, first).table(b"secret", "campaign")
         assert table.columns["lon"].tolist() == [1, 3, 2]
         assert table.columns["weight"].tolist() == [1, 0.5, 2]
         assert set(table.person) == {0}
-        assert table.key == Rows(store, first).table(b"secret", "campaign").key
-        assert table.key != Rows(store, first).table(b"secret", "another").key
-        assert len(Rows(store, second)) == 1
+        assert table.key == RowStore(store, first).table(b"secret", "campaign").key
+        assert table.key != RowStore(store, first).table(b"secret", "another").key
+        assert len(RowStore(store, second)) == 1
 
 
 def test_a_device_without_rows_has_an_empty_table(path):
     with EncryptedStore.opened(path, create=True) as store:
         [device] = enrolment.add(store)
-        assert len(Rows(store, device)) == 0
+        assert len(RowStore(store, device)) == 0
 
 
 def test_rows_are_deleted_for_good_when_they_are_old(path):
     with EncryptedStore.opened(path, create=True) as store:
         [device] = enrolment.add(store)
-        Rows(store, device).add(PersonRows(*np.array([[0.0, 5 * 86_400], [1, 2], [3, 4], [1, 1], [0, 1]])), keep=2)
+        RowStore(store, device).add(DeviceRows(*np.array([[0.0, 5 * 86_400], [1, 2], [3, 4], [1, 1], [0, 1]])), keep=2)
         sealed = [each for (each,) in store.read("SELECT sealed FROM rows ORDER BY sequence")]
         assert rows.expire(store, now=3 * 86_400 - 1) == 0
         assert rows.expire(store, now=3 * 86_400) == 1
-        assert Rows(store, device).table(b"", "").columns["lon"].tolist() == [2]
+        assert RowStore(store, device).table(b"", "").columns["lon"].tolist() == [2]
         assert rows.expire(store, now=3 * 86_400) == 0
         found = bytes_of(path.parent)
         assert sealed[0] not in found, "even the sealed bytes are overwritten"
         assert sealed[1] in found
         rows.forget(store, device)
-        assert len(Rows(store, device)) == 0
+        assert len(RowStore(store, device)) == 0
         assert sealed[1] not in bytes_of(path.parent)
 
 
@@ -213,7 +212,7 @@ def test_two_processes_that_make_one_store_agree_on_its_key(path):
 def test_a_store_of_another_version_is_refused_and_left_as_it_was(path):
     with EncryptedStore.opened(path, create=True) as store:
         [device] = enrolment.add(store)
-        Rows(store, device).add(PersonRows.of([LON], [LAT], time=0.0), None)
+        RowStore(store, device).add(DeviceRows.of([LON], [LAT], time=0.0), None)
         store.read("PRAGMA user_version = 2")
     with pytest.raises(FileError, match=r"another version of hazemap \(2\)"):
         EncryptedStore.opened(path)
@@ -222,4 +221,4 @@ def test_a_store_of_another_version_is_refused_and_left_as_it_was(path):
         assert database.execute("SELECT count(*) FROM rows").fetchall() == [(1,)]
         database.execute("PRAGMA user_version = 1")
     with EncryptedStore.opened(path) as store:
-        assert len(Rows(store, device)) == 1
+        assert len(RowStore(store, device)) == 1

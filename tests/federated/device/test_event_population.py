@@ -10,14 +10,14 @@ from tests.federated.device.recipe_room import POLICY, recipe, typing
 from tests.federated.device.room import NOW
 
 from hazemap.errors import InputError
-from hazemap.federated.device.encrypted_store import EncryptedStore
-from hazemap.federated.device.event_population import EventPopulation
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.recipes.population_table import PopulationTable
 from hazemap.federated.recipes.recipe_bins import RecipeBins
+from hazemap.federated.study.population_study import EventPopulation
 from hazemap.federated.trust.cohort_assumptions import Cohort
+from hazemap.federated.trust.in_memory_secure_aggregation import RecipeSecureSums
 from hazemap.federated.trust.local import LocalReports
-from hazemap.federated.trust.recipe_secure_sums import RecipeSecureSums
 from hazemap.machine_code.arrays import Ints
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.local_randomisers import Asymmetric

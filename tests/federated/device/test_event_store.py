@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from hazemap.errors import FileError, InputError
-from hazemap.federated.device import enrolment, event_store
-from hazemap.federated.device.encrypted_store import EncryptedStore
-from hazemap.federated.device.event_store import PAGE, PLACE_FIELDS, ApprovedStreams, EventStore
-from hazemap.federated.device.row_store import PersonRows, Rows
+from hazemap.federated.device import enrolment
+from hazemap.federated.device.store import event_store
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
+from hazemap.federated.device.store.event_store import PAGE, PLACE_FIELDS, ApprovedStreams, EventStore
+from hazemap.federated.device.store.row_store import DeviceRows, RowStore
 from hazemap.federated.recipes.event_stream import EventField, EventStream, EventType
 from hazemap.federated.recipes.policy_document import example
 from hazemap.federated.recipes.query_class import StreamFieldName
@@ -121,7 +122,7 @@ def test_devices_see_their_own_events_and_forgetting_takes_all(events):
 def test_rows_of_places_are_a_stream_too(events):
     lon, time_, nothing = np.array([2.5, 3.5]), np.array([NOW - DAY + 0.75, np.nan]), np.array([np.nan, 1.0])
     places = EventStream("places", PLACE_FIELDS, 30)
-    Rows(events.store, events.device).add(PersonRows(time_, lon, lon + 40, np.ones(2), nothing), None)
+    RowStore(events.store, events.device).add(DeviceRows(time_, lon, lon + 40, np.ones(2), nothing), None)
     first, second = (2.5, 42.5, 1.0, None), (3.5, 43.5, 1.0, 1.0)
     assert sorted(events.read(places, NOW), key=repr) == sorted([(int(NOW - DAY), *first), (None, *second)], key=repr)
     assert [each[0] for each in events.read(places, NOW + 29 * DAY + 1)] == [None]

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hazemap.errors import FileError, HazemapError, TableError
-from hazemap.federated.device.event_table import events_by_person
+from hazemap.federated.device.store.event_store import events_by_person
 from hazemap.federated.recipes.event_stream import EventField, EventStream, EventType
 
 STREAM = EventStream(

@@ -23,17 +23,17 @@ from hazemap import codec
 from hazemap.encoders import CountMinSketch
 from hazemap.errors import CodecError, FileError, Unreachable
 from hazemap.federated.device import device_process, enrolment
-from hazemap.federated.device import row_store as rows
-from hazemap.federated.device.account_clock import AccountClock
-from hazemap.federated.device.activity_log import ActivityLog, LogEntry
+from hazemap.federated.device.account.account_clock import AccountClock
+from hazemap.federated.device.account.activity_log import ActivityLog, LogEntry
+from hazemap.federated.device.account.privacy_account import PrivacyAccount
+from hazemap.federated.device.account.recipe_account import RecipeAccount
 from hazemap.federated.device.device_process import DeviceProcess
-from hazemap.federated.device.encrypted_store import EncryptedStore
 from hazemap.federated.device.http_client import HttpReply
-from hazemap.federated.device.privacy_account import PrivacyAccount
-from hazemap.federated.device.recipe_account import RecipeAccount
-from hazemap.federated.device.row_store import PersonRows
+from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
 from hazemap.federated.device.server_task import MOST_LETTERS, MOST_TASKS, ReadTasks, ServerTask
-from hazemap.federated.device.shipped_policies import ShippedPolicies
+from hazemap.federated.device.store import row_store as rows
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
+from hazemap.federated.device.store.row_store import DeviceRows
 from hazemap.federated.protocols.chained_log import LogHead
 from hazemap.federated.protocols.secure_aggregation.messages import Invitation, Stage
 from hazemap.federated.recipes.signed_policy import SignedPolicy
@@ -218,7 +218,7 @@ def test_a_device_whose_disk_is_full_says_nothing_and_pays_once_when_there_is_ro
     room = Room(store, recipe_task(recipe()), policy=OPEN)
     upto(room, Stage.MASKED)
     waiting = room.work(0)
-    rows.added(store, {first: PersonRows.of([0.0] * 3, [0.0] * 3, time=0.0)}, None)
+    rows.added(store, {first: DeviceRows.of([0.0] * 3, [0.0] * 3, time=0.0)}, None)
     for pages in range(3):
         full(store, pages)
         step = room.answering(0).answer(waiting, NOW)

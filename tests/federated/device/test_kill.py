@@ -17,9 +17,9 @@ from tests.federated.device.serving import AS_OPERATOR, TOKEN, serving
 from hazemap.algorithms import AdaptiveHierarchicalHistogram
 from hazemap.codec import dumps
 from hazemap.federated.device import enrolment
-from hazemap.federated.device.activity_log import ActivityLog
-from hazemap.federated.device.encrypted_store import EncryptedStore
-from hazemap.federated.device.privacy_account import PrivacyAccount
+from hazemap.federated.device.account.activity_log import ActivityLog
+from hazemap.federated.device.account.privacy_account import PrivacyAccount
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.server.campaign_spec import Campaign, Deadlines
 from hazemap.federated.server.polling_interval import Pace
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling

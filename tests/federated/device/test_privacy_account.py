@@ -8,8 +8,8 @@ import pytest
 from tests.federated.device.room import FEW, NOW, task
 
 from hazemap.federated.device import enrolment
-from hazemap.federated.device.encrypted_store import EncryptedStore
-from hazemap.federated.device.privacy_account import PrivacyAccount
+from hazemap.federated.device.account.privacy_account import PrivacyAccount
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.trust.randomised_reports import law_for
 from hazemap.privacy.amplification.zcdp_of_sum import SPILL
 from hazemap.privacy.budget import ApproxDP, PureDP

@@ -12,12 +12,11 @@ from tests.federated.device.test_agent import SERVER, Scripted, answer, made, st
 
 from hazemap.errors import CodecError, Unreachable
 from hazemap.federated.device import enrolment
-from hazemap.federated.device.activity_log import ActivityLog
-from hazemap.federated.device.encrypted_store import EncryptedStore
+from hazemap.federated.device.account.activity_log import ActivityLog
+from hazemap.federated.device.account.recipe_account import RecipeAccount
 from hazemap.federated.device.http_client import HttpReply
-from hazemap.federated.device.public_recipe_log import MOST_ENTRIES, PublicRecipeLog
-from hazemap.federated.device.recipe_account import RecipeAccount
-from hazemap.federated.device.recipe_log_heads import RecipeLogHeads
+from hazemap.federated.device.recipes.public_recipe_log import MOST_ENTRIES, PublicRecipeLog, RecipeLogHeads
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.protocols.chained_log import PAGE, LogHead
 from hazemap.federated.recipes.recipe_log_format import FIELDS, FORMAT
 
@@ -211,7 +210,7 @@ def test_within_a_process_too_a_log_goes_on_from_where_it_was():
 
 
 def test_a_server_that_shows_entries_without_end_is_not_read_to_its_end(monkeypatch):
-    monkeypatch.setattr("hazemap.federated.device.public_recipe_log.MOST_ENTRIES", 30)
+    monkeypatch.setattr("hazemap.federated.device.recipes.public_recipe_log.MOST_ENTRIES", 30)
     assert MOST_ENTRIES > 10_000
     log, lines = PublicRecipeLog(), chained(*[filler] * 40)
     asyncio.run(log.read(Log(lines), ASKED, LogHead()))
@@ -223,7 +222,7 @@ def test_a_server_that_shows_entries_without_end_is_not_read_to_its_end(monkeypa
 
     log = PublicRecipeLog()
     same = Same(lines[:10], page=10)
-    monkeypatch.setattr("hazemap.federated.device.public_recipe_log.PAGE", 10)
+    monkeypatch.setattr("hazemap.federated.device.recipes.public_recipe_log.PAGE", 10)
     asyncio.run(log.read(same, ASKED, LogHead()))
     assert log.trouble and len(same.asked) == 2, "a page that does not go on ends the reading"
 

@@ -7,7 +7,7 @@ import pytest
 from hazemap.cells import Leaves
 from hazemap.encoders import Values
 from hazemap.errors import Refused
-from hazemap.federated.device.query_description import described
+from hazemap.federated.device.policy.query_description import described
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.device_tasks import Task
 from hazemap.privacy.budget import PureDP

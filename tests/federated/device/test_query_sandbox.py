@@ -11,8 +11,8 @@ from tests.cpu_time import least_cpu
 from tests.federated.device.sql_grammar import ALLOWED, FIELDS, Grammar
 
 from hazemap.errors import HazemapError, InputError, Refused
-from hazemap.federated.device import query_sandbox
-from hazemap.federated.device.query_sandbox import QueryFailure, QueryLimits, QuerySandbox
+from hazemap.federated.device.recipes import query_sandbox
+from hazemap.federated.device.recipes.query_sandbox import QueryFailure, QueryLimits, QuerySandbox
 from hazemap.federated.recipes.query_class import (
     FUNCTIONS,
     SEARCHES,

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from tests.federated.device.room import FEW, NOW, Room, settle, task
 
-from hazemap.federated.device.activity_log import ActivityLog
-from hazemap.federated.device.encrypted_store import EncryptedStore
-from hazemap.federated.device.privacy_account import PrivacyAccount
+from hazemap.federated.device.account.activity_log import ActivityLog
+from hazemap.federated.device.account.privacy_account import PrivacyAccount
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.trust.randomised_reports import law_for
 from hazemap.privacy.budget import ZCDP, ApproxDP
 from hazemap.privacy.distributed_noise import NoAddedNoise
@@ -93,7 +93,7 @@ def test_what_a_device_does_not_agree_to(store, changes, policy, words):
 
 def test_damaged_rows_are_a_report_like_any_other(store, monkeypatch):
     settle(store, 20)
-    monkeypatch.setattr("hazemap.federated.device.row_store.Rows.table", lambda *_: 1 / 0)
+    monkeypatch.setattr("hazemap.federated.device.store.row_store.RowStore.table", lambda *_: 1 / 0)
     room = Room(store, report_task())
     opened = room.run()
     assert opened.people == 20 and np.all(opened.sums >= 0)

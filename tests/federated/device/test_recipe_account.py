@@ -12,11 +12,11 @@ from tests.federated.device.room import FEW, task
 
 from hazemap.errors import InputError
 from hazemap.federated.device import enrolment
-from hazemap.federated.device.encrypted_store import EncryptedStore
-from hazemap.federated.device.privacy_account import PrivacyAccount
-from hazemap.federated.device.recipe_account import SPILL, RecipeAccount, rho_of, with_campaigns
-from hazemap.federated.device.recipe_charge import Spending, spending
-from hazemap.federated.device.report_request import Schedule
+from hazemap.federated.device.account.charges import Spending, spending
+from hazemap.federated.device.account.privacy_account import PrivacyAccount
+from hazemap.federated.device.account.recipe_account import SPILL, RecipeAccount, rho_of, with_campaigns
+from hazemap.federated.device.recipes.report_request import Schedule
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.recipes.policy import Accounting, Carrier, DeviceLimit
 from hazemap.federated.recipes.policy_document import example
 from hazemap.federated.recipes.query_class import AnyQueryOverFields, StreamFieldName

@@ -17,17 +17,18 @@ from hazemap import codec
 from hazemap.cells import Leaves
 from hazemap.encoders import Counts
 from hazemap.errors import FileError
-from hazemap.federated.device import enrolment, query_sandbox, recipe_answer
-from hazemap.federated.device.account_clock import AccountClock
-from hazemap.federated.device.activity_log import ActivityLog
-from hazemap.federated.device.device_account import DeviceAccount
-from hazemap.federated.device.encrypted_store import EncryptedStore
-from hazemap.federated.device.event_store import ApprovedStreams, EventStore
-from hazemap.federated.device.privacy_account import PrivacyAccount
-from hazemap.federated.device.recipe_account import RecipeAccount
-from hazemap.federated.device.recipe_answer import Audience, RecipeAnswers
-from hazemap.federated.device.recipe_check import sum_price
+from hazemap.federated.device import enrolment
+from hazemap.federated.device.account.account_clock import AccountClock
+from hazemap.federated.device.account.activity_log import ActivityLog
+from hazemap.federated.device.account.device_account import DeviceAccount
+from hazemap.federated.device.account.privacy_account import PrivacyAccount
+from hazemap.federated.device.account.recipe_account import RecipeAccount
+from hazemap.federated.device.recipes import query_sandbox, recipe_answer
+from hazemap.federated.device.recipes.recipe_answer import Audience, RecipeAnswers
+from hazemap.federated.device.recipes.recipe_check import sum_price
 from hazemap.federated.device.server_task import ServerTask
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
+from hazemap.federated.device.store.event_store import ApprovedStreams, EventStore
 from hazemap.federated.protocols.secure_aggregation.coins import DeviceCoins
 from hazemap.federated.protocols.secure_aggregation.messages import Invitation, Stage
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode

@@ -8,12 +8,12 @@ import pytest
 
 from hazemap.errors import Refused
 from hazemap.federated.device import enrolment
-from hazemap.federated.device.encrypted_store import EncryptedStore
-from hazemap.federated.device.event_store import PLACE_FIELDS, ApprovedStreams, EventStore
-from hazemap.federated.device.query_sandbox import QuerySandbox
-from hazemap.federated.device.recipe_check import admit, check_recipe, sum_price
-from hazemap.federated.device.report_request import ReportRequest
-from hazemap.federated.device.row_store import PersonRows, Rows
+from hazemap.federated.device.recipes.query_sandbox import QuerySandbox
+from hazemap.federated.device.recipes.recipe_check import admit, check_recipe, sum_price
+from hazemap.federated.device.recipes.report_request import ReportRequest
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
+from hazemap.federated.device.store.event_store import PLACE_FIELDS, ApprovedStreams, EventStore
+from hazemap.federated.device.store.row_store import DeviceRows, RowStore
 from hazemap.federated.recipes.event_stream import EventStream
 from hazemap.federated.recipes.policy import Accounting
 from hazemap.federated.recipes.policy_document import example
@@ -54,8 +54,8 @@ def test_the_example_finds_the_bins_of_donated_events(events):
 
 def test_places_that_a_device_keeps_are_a_stream_like_others(events):
     policy = replace(example(), streams=(EventStream("places", PLACE_FIELDS, 30),), fields=(), analyses=())
-    Rows(events.store, events.device).add(
-        PersonRows(*(np.array([each]) for each in (NOW, 2.35, 48.85, 1.0, np.nan))), None
+    RowStore(events.store, events.device).add(
+        DeviceRows(*(np.array([each]) for each in (NOW, 2.35, 48.85, 1.0, np.nan))), None
     )
     streams = policy.streams[0]
     anything = QuerySandbox((streams.schema,), AnyQueryOverFields(streams.names))

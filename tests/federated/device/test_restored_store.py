@@ -16,14 +16,14 @@ from tests.federated.device.test_agent import work as written
 from tests.federated.device.test_carried_answers import ONE
 from tests.issuing import given
 
-from hazemap.federated.device.activity_log import ActivityLog
+from hazemap.federated.device.account.activity_log import ActivityLog
+from hazemap.federated.device.account.device_account import NOTHING_LEFT
+from hazemap.federated.device.account.privacy_account import PrivacyAccount
+from hazemap.federated.device.account.recipe_account import RecipeAccount
 from hazemap.federated.device.agent import Agent
-from hazemap.federated.device.device_account import NOTHING_LEFT
-from hazemap.federated.device.encrypted_store import Commits, EncryptedStore
-from hazemap.federated.device.event_store import EventStore
-from hazemap.federated.device.privacy_account import PrivacyAccount
-from hazemap.federated.device.recipe_account import RecipeAccount
-from hazemap.federated.device.row_store import PersonRows, Rows
+from hazemap.federated.device.store.encrypted_store import Commits, EncryptedStore
+from hazemap.federated.device.store.event_store import EventStore
+from hazemap.federated.device.store.row_store import DeviceRows, RowStore
 from hazemap.federated.protocols.secure_aggregation.client_checkpoint import ClientState
 from hazemap.federated.protocols.secure_aggregation.messages import Keys, Stage
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
@@ -86,7 +86,7 @@ def _copied(folder, store, number):
 
 
 def _other_rows(store, device):
-    Rows(store, device).add(PersonRows.of([100.0] * 9, [-50.0] * 9, time=NOW.timestamp()), None)
+    RowStore(store, device).add(DeviceRows.of([100.0] * 9, [-50.0] * 9, time=NOW.timestamp()), None)
     EventStore(store, device).donate(STREAMS[0], [("it",)] * 99, NOW.timestamp() - 30)
 
 
@@ -312,7 +312,7 @@ def _reports(room, server, asked):
     known = answers.account.enrolment.enrolled(SERVER, "token", "d-1", "ticket", carried_maps.PINNED)
     commits, turns = Commits(room.store), asyncio.Semaphore(1)
     agent = Agent(room.store, room.device, known, answers.account.policy, server, commits, turns, hold=0)
-    answers.ask, agent._carrying = agent._credentials, answers
+    answers.ask, agent._sender = agent._credentials, answers
     if asked.task.recipe is not None:
         room.publish(asked)
         agent.public_log = room.log

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hazemap.errors import TableError
-from hazemap.federated.device import rows_per_person as people
+from hazemap.federated.device.store import row_store as people
 
 
 @pytest.fixture

@@ -7,18 +7,17 @@ from fractions import Fraction
 
 import pytest
 from tests.federated.device.reporting import AGE, NGRAM, NOW, request
+from tests.federated.recipes.policy_order import allows_no_more
 
 from hazemap.errors import InputError, Refused
 from hazemap.federated.device import enrolment
-from hazemap.federated.device.allowed_policy import allowed
-from hazemap.federated.device.consent_policy import Policy
-from hazemap.federated.device.encrypted_store import EncryptedStore
-from hazemap.federated.device.event_store import EventStore
-from hazemap.federated.device.recipe_account import RecipeAccount
-from hazemap.federated.device.shipped_policies import ShippedPolicies
+from hazemap.federated.device.account.recipe_account import RecipeAccount
+from hazemap.federated.device.policy.consent_policy import Policy, allowed
+from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
+from hazemap.federated.device.store.event_store import EventStore
 from hazemap.federated.recipes.policy import Carrier
 from hazemap.federated.recipes.policy_document import digest, example
-from hazemap.federated.recipes.policy_order import allows_no_more
 from hazemap.federated.recipes.query_class import StreamFieldName
 from hazemap.federated.recipes.signed_policy import SignedPolicy
 from hazemap.privacy.signing_identities import Identity

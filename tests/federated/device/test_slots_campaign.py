@@ -15,13 +15,13 @@ from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
 from hazemap.execution.release_assembly import released
 from hazemap.federated.device import enrolment
-from hazemap.federated.device import row_store as rows
-from hazemap.federated.device.activity_log import ActivityLog
-from hazemap.federated.device.campaign_fields import fields_read
-from hazemap.federated.device.consent_policy import Policy
-from hazemap.federated.device.encrypted_store import EncryptedStore
-from hazemap.federated.device.query_description import described
-from hazemap.federated.device.row_store import PersonRows, Rows
+from hazemap.federated.device.account.activity_log import ActivityLog
+from hazemap.federated.device.account.privacy_account import fields_read
+from hazemap.federated.device.policy.consent_policy import Policy
+from hazemap.federated.device.policy.query_description import described
+from hazemap.federated.device.store import row_store as rows
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
+from hazemap.federated.device.store.row_store import DeviceRows, RowStore
 from hazemap.federated.server.campaign_spec import Campaign, campaign_from, prices_of
 from hazemap.federated.server.campaign_status import so_far
 from hazemap.federated.server.privacy_statement import statement
@@ -52,7 +52,7 @@ def places():
     """Three rows of each person, at other times in two places; PersonRows by number."""
     moments = 1_700_000_000 + 3600 * (np.arange(PEOPLE)[:, None] % 24 + HOURS_AWAY)
     return [
-        PersonRows(when, np.array([lon, lon, 13.4]), np.full(3, lat), np.ones(3), np.full(3, np.nan))
+        DeviceRows(when, np.array([lon, lon, 13.4]), np.full(3, lat), np.ones(3), np.full(3, np.nan))
         for when, (lon, lat) in zip(moments, spots(), strict=True)
     ]
 
@@ -107,13 +107,13 @@ def test_devices_make_a_map_of_every_slot(tmp_path, store):
 @pytest.mark.parametrize("rule", [AtMostRows(1), AtMostRows(2), OneVote(60)], ids=str)
 def test_what_a_device_adds_is_bounded_over_all_slots_together(store, rule):
     """By brute force: no rows of a device, there or not, move the sums of a question by more than its sensitivity."""
-    own = Rows(store, enrolment.devices(store)[0])
+    own = RowStore(store, enrolment.devices(store)[0])
     for encoder in (replace(EACH, bounding=rule), replace(ALL, bounding=rule)):
         sums, trouble = contribution(encoder, lambda: own.table(b"secret", "slots"))
         assert trouble is None
         assert np.abs(sums).sum() == encoder.sensitivity.l1 > 0
         assert (sums**2).sum() <= encoder.sensitivity.l2_squared
-    nobody = contribution(EACH, lambda: Rows(store, 10**6).table(b"secret", "slots"))
+    nobody = contribution(EACH, lambda: RowStore(store, 10**6).table(b"secret", "slots"))
     assert nobody.trouble is None and not nobody.sums.any()
 
 

@@ -11,10 +11,10 @@ from tests.federated.device.room import task as map_task
 from hazemap.cells import Leaves
 from hazemap.encoders import Counts
 from hazemap.federated.device import enrolment
-from hazemap.federated.device.activity_log import ActivityLog
-from hazemap.federated.device.encrypted_store import EncryptedStore
-from hazemap.federated.device.recipe_account import RecipeAccount
-from hazemap.federated.device.recipe_answer import Audience
+from hazemap.federated.device.account.activity_log import ActivityLog
+from hazemap.federated.device.account.recipe_account import RecipeAccount
+from hazemap.federated.device.recipes.recipe_answer import Audience
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.protocols.secure_aggregation.messages import Stage
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.privacy.budget import ApproxDP, PureDP

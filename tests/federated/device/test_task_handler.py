@@ -13,14 +13,15 @@ from hazemap import codec
 from hazemap.cells import Leaves
 from hazemap.encoders import Concatenation, Counts, HaarWavelet
 from hazemap.encoders.encoder import Entries
-from hazemap.federated.device import enrolment, session_records
-from hazemap.federated.device import row_store as rows
-from hazemap.federated.device.activity_log import ActivityLog
-from hazemap.federated.device.device_account import CLOCKS, AskedReport, DeviceAccount
-from hazemap.federated.device.encrypted_store import EncryptedStore
-from hazemap.federated.device.privacy_account import PrivacyAccount
-from hazemap.federated.device.recipe_account import RecipeAccount
-from hazemap.federated.device.shipped_policies import ShippedPolicies
+from hazemap.federated.device import enrolment
+from hazemap.federated.device.account.activity_log import ActivityLog
+from hazemap.federated.device.account.device_account import CLOCKS, AskedReport, DeviceAccount
+from hazemap.federated.device.account.privacy_account import PrivacyAccount
+from hazemap.federated.device.account.recipe_account import RecipeAccount
+from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
+from hazemap.federated.device.store import row_store as rows
+from hazemap.federated.device.store import session_records
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.protocols.secure_aggregation.messages import Stage
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.recipes.policy import DeviceLimit
@@ -284,7 +285,7 @@ def test_a_server_that_begins_sessions_and_never_goes_on_fills_no_disk(store, mo
 def test_each_campaign_draws_its_own_sample_of_a_person_and_keeps_it(store):
     devices = settle(store, 20)
     own = enrolment.read(store, devices[0])
-    keys = [rows.Rows(store, devices[0]).table(own.sampling, name).key for name in ("a", "a", "b")]
+    keys = [rows.RowStore(store, devices[0]).table(own.sampling, name).key for name in ("a", "a", "b")]
     assert keys[0] == keys[1] != keys[2]
 
 
@@ -459,7 +460,7 @@ def test_whatever_goes_wrong_with_somebodys_rows_they_answer_and_pay_like_everyb
 def test_damaged_rows_are_no_reason_to_fall_silent(store, monkeypatch):
     settle(store, 20)
     room = Room(store, task())
-    monkeypatch.setattr(rows.PersonRows, "from_bytes", classmethod(lambda cls, _: cls(*np.zeros((5, 2, 2)))))
+    monkeypatch.setattr(rows.DeviceRows, "from_bytes", classmethod(lambda cls, _: cls(*np.zeros((5, 2, 2)))))
     assert room.run().people == 20
 
 

@@ -22,10 +22,9 @@ from tests.ports import free_port
 from hazemap.cells import Leaves
 from hazemap.codec import dumps, loads
 from hazemap.federated.device import enrolment
-from hazemap.federated.device.activity_log import ActivityLog
-from hazemap.federated.device.encrypted_store import EncryptedStore
-from hazemap.federated.device.recipe_log_entry import RecipeLogEntry
-from hazemap.federated.device.shipped_policies import ShippedPolicies
+from hazemap.federated.device.account.activity_log import ActivityLog, RecipeLogEntry
+from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.recipes.features import Feature, MapCells
 from hazemap.federated.recipes.policy_document import from_toml
 from hazemap.federated.recipes.recipe import Recipe

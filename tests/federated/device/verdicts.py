@@ -29,24 +29,22 @@ from tests.federated.device.hostile_bytes import VECTORS, cases, recipes, valid
 from hazemap.codec import parsed
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import CodecError, HazemapError, InputError, Refused
-from hazemap.federated.device.allowed_policy import allowed
-from hazemap.federated.device.carried_answers import carried_task
-from hazemap.federated.device.carried_policy import carried_refusal
-from hazemap.federated.device.consent_policy import Policy
-from hazemap.federated.device.public_recipe_log import PublicRecipeLog
-from hazemap.federated.device.query_sandbox import QuerySandbox
-from hazemap.federated.device.recipe_account import reasons_against
-from hazemap.federated.device.recipe_check import admit, sum_price
-from hazemap.federated.device.report_request import ReportRequest
+from hazemap.federated.device.account.recipe_account import reasons_against
+from hazemap.federated.device.policy.consent_policy import Policy, allowed, carried_refusal
+from hazemap.federated.device.recipes.public_recipe_log import PublicRecipeLog
+from hazemap.federated.device.recipes.query_sandbox import QuerySandbox
+from hazemap.federated.device.recipes.recipe_check import admit, sum_price
+from hazemap.federated.device.recipes.report_request import ReportRequest
+from hazemap.federated.device.reports.report_sender import carried_task
 from hazemap.federated.device.server_task import ReadTasks, ServerTask
 from hazemap.federated.protocols.secure_aggregation.messages import Invitation, decode
 from hazemap.federated.protocols.secure_aggregation.session_parameters import SessionParameters
 from hazemap.federated.recipes.policy_document import LIMITS, canonical, from_signed
 from hazemap.federated.recipes.recipe_bins import matches
 from hazemap.federated.recipes.signed_policy import SignedPolicy
-from hazemap.federated.trust.carried_tasks import CarriedTask
 from hazemap.federated.trust.checked_contribution import contribution
 from hazemap.federated.trust.device_tasks import Task, parameters_for
+from hazemap.federated.trust.report_carriers import CarriedTask
 from hazemap.federated.trust.two_server_tasks import round_tasks
 from hazemap.privacy.distributed_noise import NoAddedNoise
 

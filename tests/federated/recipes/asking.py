@@ -5,10 +5,9 @@ from fractions import Fraction
 import numpy as np
 
 from hazemap.federated.recipes.features import BucketRule, Feature
-from hazemap.federated.recipes.population_table import PopulationTable
+from hazemap.federated.recipes.population_table import PopulationTable, TokenSequences
 from hazemap.federated.recipes.recipe import NoMatch, Recipe
 from hazemap.federated.recipes.sql_query import SqlQuery
-from hazemap.federated.recipes.token_sequences import TokenSequences
 
 
 def recipe(*rules: BucketRule, no_match: NoMatch = NoMatch.NONE, name: str = "words") -> Recipe:

@@ -7,9 +7,15 @@ import pytest
 
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.errors import InputError
-from hazemap.federated.recipes.buckets import MOST_BINS
-from hazemap.federated.recipes.features import Categories, Feature, MapCells, NumericEdges, PrefixTree
-from hazemap.federated.recipes.string_prefixes import StringPrefixes
+from hazemap.federated.recipes.features import (
+    MOST_BINS,
+    Categories,
+    Feature,
+    MapCells,
+    NumericEdges,
+    PrefixTree,
+    StringPrefixes,
+)
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+from tests.federated.recipes.policy_order import allows_no_more
 
 from hazemap.errors import InputError, Refused
 from hazemap.federated.protocols.secure_aggregation.enrolment_proof import CHALLENGE, enrolment_statement
@@ -14,6 +15,7 @@ from hazemap.federated.recipes.event_stream import EventField, EventType
 from hazemap.federated.recipes.policy import Accounting, DeviceLimit, ShippedPolicy
 from hazemap.federated.recipes.policy_document import (
     EXAMPLE,
+    POLICY_SCHEMA,
     canonical,
     digest,
     example,
@@ -22,8 +24,6 @@ from hazemap.federated.recipes.policy_document import (
     from_toml,
     to_document,
 )
-from hazemap.federated.recipes.policy_order import allows_no_more
-from hazemap.federated.recipes.policy_schema import POLICY_SCHEMA
 from hazemap.federated.recipes.signed_policy import SignedPolicy, update_refusal
 from hazemap.privacy.signing_identities import Identity, policy_statement
 

@@ -7,15 +7,13 @@ from hypothesis import strategies as st
 from tests.federated.recipes.asking import recipe, starts, typing
 
 from hazemap.errors import TableError
-from hazemap.federated.device.query_sandbox import QuerySandbox
-from hazemap.federated.recipes.features import Categories, NumericEdges, PrefixTree
-from hazemap.federated.recipes.population_table import PopulationTable
+from hazemap.federated.device.recipes.query_sandbox import QuerySandbox
+from hazemap.federated.recipes.features import Categories, NumericEdges, PrefixTree, StringPrefixes
+from hazemap.federated.recipes.population_table import PopulationTable, TokenSequences
 from hazemap.federated.recipes.query_class import AnyQueryOverFields, StreamFieldName, StreamSchema
 from hazemap.federated.recipes.recipe import NoMatch
 from hazemap.federated.recipes.recipe_bins import PersonRows
 from hazemap.federated.recipes.sql_query import SqlQuery
-from hazemap.federated.recipes.string_prefixes import StringPrefixes
-from hazemap.federated.recipes.token_sequences import TokenSequences
 
 TOKENS = ("a", "b", "é", "zebra")
 TEXT = st.lists(st.sampled_from(TOKENS), max_size=3).map(" ".join)

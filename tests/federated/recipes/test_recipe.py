@@ -21,13 +21,13 @@ from hazemap.federated.recipes.policy import Carrier
 from hazemap.federated.recipes.recipe import KNOWN, CohortField, NoMatch, Recipe
 from hazemap.federated.recipes.recipe_file import (
     EXAMPLE,
+    SCHEMA,
     read_recipe,
     recipe_from_json,
     recipe_from_toml,
     recipe_to_json,
     recipe_to_toml,
 )
-from hazemap.federated.recipes.recipe_schema import SCHEMA
 from hazemap.federated.recipes.sql_query import Parameter, SqlQuery
 from hazemap.privacy.local_randomisers import Asymmetric, UnaryEncoding
 from hazemap.spatial.quadtree import Quadtree

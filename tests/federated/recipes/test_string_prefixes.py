@@ -8,8 +8,8 @@ from tests.federated.recipes.asking import recipe
 
 from hazemap.codec import MESSAGE, dumps, loads
 from hazemap.errors import InputError
+from hazemap.federated.recipes.features import StringPrefixes
 from hazemap.federated.recipes.recipe import KNOWN
-from hazemap.federated.recipes.string_prefixes import StringPrefixes
 
 
 @pytest.mark.parametrize("step", [1, 2, 3])

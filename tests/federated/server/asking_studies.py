@@ -9,7 +9,7 @@ from tests.federated.server.fleet import AS_OPERATOR, Anything, FakeDevice, Town
 
 from hazemap.codec import dumps
 from hazemap.encoders.encoder import total
-from hazemap.federated.device.recipe_check import check_recipe
+from hazemap.federated.device.recipes.recipe_check import check_recipe
 from hazemap.federated.protocols.secure_aggregation.client import Client
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.recipes.features import Feature, PrefixTree

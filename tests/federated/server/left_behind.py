@@ -18,8 +18,8 @@ from scipy.stats import nbinom
 from hazemap.encoders.encoder import total
 from hazemap.engines.memory import MemoryTable
 from hazemap.federated.device import enrolment
-from hazemap.federated.device.encrypted_store import EncryptedStore
-from hazemap.federated.device.privacy_account import DeviceCharge, PrivacyAccount
+from hazemap.federated.device.account.privacy_account import DeviceCharge, PrivacyAccount
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.protocols.secure_aggregation.messages import Stage
 from hazemap.federated.protocols.secure_aggregation.session_parameters import SessionParameters
 from hazemap.federated.server.campaign_spec import Campaign

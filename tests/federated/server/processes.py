@@ -21,10 +21,10 @@ import json, os, sys
 from pathlib import Path
 import cryptography, httptools, httpx, numba, numpy, pyarrow.parquet, geopandas, shapely, starlette, uvicorn, uvloop
 import hazemap.algorithms, hazemap.cli.main
-import hazemap.federated.device.rows_per_person, hazemap.federated.device.device_process
+import hazemap.federated.device.store.row_store, hazemap.federated.device.device_process
 import hazemap.spatial.h3_hexagons, hazemap.releases.geoparquet, hazemap.federated.server.server_process
 from hazemap.federated.device import agent
-from hazemap.federated.device.recipe_check import check_recipe
+from hazemap.federated.device.recipes.recipe_check import check_recipe
 from hazemap.privacy.ledger import Ledger
 from hazemap.federated.server.peer_servers import NO_PEERS, PeerServers
 from hazemap.federated.server.polling_interval import Pace

@@ -12,7 +12,7 @@ from hazemap.errors import NotOpened, Refused
 from hazemap.federated.server.announced_rounds import ASKED, Announcement, Turnout, check_counted, stored_announcement
 from hazemap.federated.server.campaign_status import announced
 from hazemap.federated.server.task_provisioning import issuing
-from hazemap.federated.trust.carried_tasks import ANNOUNCED
+from hazemap.federated.trust.report_carriers import ANNOUNCED
 from hazemap.privacy.signing_identities import Identity
 
 BATCH = bytes(range(32))

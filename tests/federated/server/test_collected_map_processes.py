@@ -13,7 +13,7 @@ from tests.federated.aggregator.test_processes import Processes
 from hazemap import Quadtree
 from hazemap import open as open_release
 from hazemap.cli.main import main
-from hazemap.federated.trust.cell_strings import CellStrings
+from hazemap.federated.trust.prefix_walk import CellStrings
 from hazemap.spatial.bounding_box import Box
 
 BOX, DEPTH, PEOPLE, PRECISION = Box(2.2, 48.8, 2.5, 48.9), 10, 60, 360_000

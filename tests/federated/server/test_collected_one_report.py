@@ -22,8 +22,8 @@ from hazemap.federated.protocols.dap.vdaf_configuration import Poplar1Configurat
 from hazemap.federated.protocols.dap.walk_terms import Nowhere, WalkTerms
 from hazemap.federated.server.collected_map import OUTSIDE, collected_map
 from hazemap.federated.server.collected_one_report import CollectedOneReport
-from hazemap.federated.trust.cell_strings import CellStrings
 from hazemap.federated.trust.one_report import OneReport
+from hazemap.federated.trust.prefix_walk import CellStrings
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.privacy.budget import ApproxDP, PureDP
 from hazemap.privacy.random_stream import Stream

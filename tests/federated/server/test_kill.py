@@ -318,7 +318,7 @@ CampaignCharge.charge = lambda account, price: account.ledger.charge(account.dat
 
 CARELESS = """
 import asyncio
-from hazemap.federated.device.encrypted_store import Commits
+from hazemap.federated.device.store.encrypted_store import Commits
 write = Commits.write
 
 async def pay_later(commits, writes):

@@ -32,8 +32,7 @@ from hazemap.federated.server.campaign_store import CampaignStore
 from hazemap.federated.server.networked_shuffled import NetworkedShuffled, _answered, patiently
 from hazemap.federated.service.store import Write
 from hazemap.federated.trust.cohort_assumptions import Cohort
-from hazemap.federated.trust.shuffled import ShuffledReportPrices, ShufflePrices
-from hazemap.federated.trust.shuffled_tasks import batch_terms
+from hazemap.federated.trust.shuffled import ShuffledReportPrices, ShufflePrices, batch_terms
 from hazemap.privacy.budget import ApproxDP, PureDP
 from hazemap.queries.noisy_queries import Query
 from hazemap.spatial.quadtree import Quadtree

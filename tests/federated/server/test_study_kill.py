@@ -25,12 +25,11 @@ from tests.ports import free_port
 
 from hazemap.codec import dumps, loads
 from hazemap.federated.device import enrolment
-from hazemap.federated.device.activity_log import ActivityLog
-from hazemap.federated.device.encrypted_store import EncryptedStore
-from hazemap.federated.device.event_store import donated
-from hazemap.federated.device.recipe_charge import recipe_charges
-from hazemap.federated.device.recipe_log_entry import RecipeLogEntry
-from hazemap.federated.device.shipped_policies import ShippedPolicies
+from hazemap.federated.device.account.activity_log import ActivityLog, RecipeLogEntry
+from hazemap.federated.device.account.charges import recipe_charges
+from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
+from hazemap.federated.device.store.event_store import donated
 from hazemap.federated.protocols.secure_aggregation.session_parameters import SessionParameters
 from hazemap.federated.recipes.policy import ShippedPolicy
 from hazemap.federated.recipes.recipe import Recipe

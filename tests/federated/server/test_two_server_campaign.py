@@ -12,9 +12,9 @@ from tests.federated.server.two_server_scene import Scene
 
 from hazemap.algorithms import Adaptive
 from hazemap.codec import dumps
-from hazemap.federated.device.encrypted_store import EncryptedStore
+from hazemap.federated.device.account.privacy_account import PrivacyAccount
 from hazemap.federated.device.enrolment import devices as devices_of
-from hazemap.federated.device.privacy_account import PrivacyAccount
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.server.campaign_spec import Campaign, Deadlines
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling

@@ -25,12 +25,10 @@ from hazemap.federated.server.peer_servers import PeerServers
 from hazemap.federated.server.study_spec import KNOWN, study_from
 from hazemap.federated.server.study_statement import assumed, study_statement
 from hazemap.federated.server.trust_options import TrustOptions
-from hazemap.federated.trust.carried_tasks import CARRIED, CarriedTask
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.federated.trust.recipe_terms import price_of_recipe, price_of_sum
-from hazemap.federated.trust.report_carriers import ByOneReport, ByShuffler, ByTwoServers
-from hazemap.federated.trust.two_server_recipes import recipe_batch, recipe_report
-from hazemap.federated.trust.two_server_tasks import PRECISION, round_tasks
+from hazemap.federated.trust.report_carriers import CARRIED, ByOneReport, ByShuffler, ByTwoServers, CarriedTask
+from hazemap.federated.trust.two_server_tasks import PRECISION, recipe_batch, recipe_report, round_tasks
 from hazemap.privacy.amplification.zcdp_of_sum import zcdp_of_sum
 from hazemap.privacy.local_randomisers import UnaryEncoding
 from hazemap.privacy.random_stream import Stream

@@ -23,8 +23,8 @@ from hazemap.codec import dumps
 from hazemap.encoders.encoder import total
 from hazemap.engines.memory import MemoryTable
 from hazemap.federated.device import enrolment
-from hazemap.federated.device.encrypted_store import EncryptedStore
-from hazemap.federated.device.privacy_account import PrivacyAccount
+from hazemap.federated.device.account.privacy_account import PrivacyAccount
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.server.campaign_spec import Campaign, Deadlines
 from hazemap.federated.server.privacy_statement import prices
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling

@@ -14,23 +14,26 @@ from hazemap.cells import Leaves
 from hazemap.encoders import Counts
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, Refused, Unreachable
-from hazemap.federated.device.carried_policy import carried_refusal
-from hazemap.federated.device.consent_policy import Policy
 from hazemap.federated.device.http_client import HttpReply
-from hazemap.federated.device.report_lines import ReportLines
-from hazemap.federated.device.shuffled_line import ShuffledLine
+from hazemap.federated.device.policy.consent_policy import Policy, carried_refusal
+from hazemap.federated.device.reports.report_connections import ReportConnections
+from hazemap.federated.device.reports.report_routes import ShufflerRoute
 from hazemap.federated.protocols.secure_aggregation.coins import DeviceCoins
 from hazemap.federated.protocols.shuffle.analyser import opened
 from hazemap.federated.protocols.shuffle.credential import issued
 from hazemap.federated.protocols.shuffle.shuffled_reports import summed_reports
 from hazemap.federated.protocols.shuffle.submission import read_submission
-from hazemap.federated.trust.carried_tasks import CarriedTask
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.device_tasks import Task
 from hazemap.federated.trust.report_batch import ReportBatch
-from hazemap.federated.trust.report_carriers import ByShuffler, ByTwoServers
-from hazemap.federated.trust.shuffled import ShuffledReportPrices
-from hazemap.federated.trust.shuffled_tasks import batch_terms, shuffled_batch, shuffled_contents, shuffled_parts
+from hazemap.federated.trust.report_carriers import ByShuffler, ByTwoServers, CarriedTask
+from hazemap.federated.trust.shuffled import (
+    ShuffledReportPrices,
+    batch_terms,
+    shuffled_batch,
+    shuffled_contents,
+    shuffled_parts,
+)
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.local_randomisers import Asymmetric
 from hazemap.privacy.signing_identities import Identity
@@ -80,7 +83,7 @@ def line(carried=CARRIED, own=None, rules=RULES, wire=None):
     async def there(_):
         return wire
 
-    return ShuffledLine(carried, rules, ReportLines(there), told(carried) if own is None else own, SERVER.public)
+    return ShufflerRoute(carried, rules, ReportConnections(there), told(carried) if own is None else own, SERVER.public)
 
 
 def test_sixty_devices_reports_are_a_batch_that_opens_to_their_sum():

@@ -8,7 +8,7 @@ from tests.federated.study.test_study import study
 from tests.releases.test_notebook_table import Seen, printed
 
 from hazemap.errors import HazemapError
-from hazemap.federated.study.answer_table import AnswerTable
+from hazemap.federated.study.study import AnswerTable
 
 ASKED = recipe(tokens=("hello", "world"), minimum_cohort=2_000)
 

@@ -11,12 +11,12 @@ from tests.federated.server.asking_studies import KEY, POLICY, SIGNED, recipe
 import hazemap
 from hazemap.errors import NotOpened, Refused
 from hazemap.federated.device import enrolment
-from hazemap.federated.device.consent_policy import Policy
-from hazemap.federated.device.encrypted_store import EncryptedStore
-from hazemap.federated.device.event_store import donated
-from hazemap.federated.device.recipe_charge import recipe_charges
-from hazemap.federated.device.shipped_policies import ShippedPolicies
-from hazemap.federated.study.stored_devices import StoredDevices
+from hazemap.federated.device.account.charges import recipe_charges
+from hazemap.federated.device.policy.consent_policy import Policy
+from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
+from hazemap.federated.device.store.event_store import donated
+from hazemap.federated.study.population_study import StoredDevices
 
 
 def test_devices_of_a_store_answer_and_pay_and_say_why_they_do_not(tmp_path):

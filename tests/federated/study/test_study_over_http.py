@@ -18,13 +18,13 @@ import hazemap
 from hazemap.codec import dumps
 from hazemap.errors import BudgetError, InputError, NotOpened
 from hazemap.federated.device import enrolment
-from hazemap.federated.device.activity_log import ActivityLog
-from hazemap.federated.device.consent_policy import Policy
+from hazemap.federated.device.account.activity_log import ActivityLog
+from hazemap.federated.device.account.charges import recipe_charges
 from hazemap.federated.device.device_process import DeviceProcess
-from hazemap.federated.device.encrypted_store import EncryptedStore
-from hazemap.federated.device.event_store import donated
-from hazemap.federated.device.recipe_charge import recipe_charges
-from hazemap.federated.device.shipped_policies import ShippedPolicies
+from hazemap.federated.device.policy.consent_policy import Policy
+from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
+from hazemap.federated.device.store.event_store import donated
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.recipes.features import Feature, PrefixTree
 from hazemap.federated.study.searches import FrequentSequences

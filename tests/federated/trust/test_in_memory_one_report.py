@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.federated.trust.in_memory_one_report import InMemoryOneReport, LevelCounts, OneReportServer, asked_sums
 from tests.privacy.polya_law import fit, laplace_law, polya_law
 
 from hazemap.algorithms import Adaptive
@@ -11,10 +12,8 @@ from hazemap.cells import NOWHERE, Leaves
 from hazemap.encoders import Concatenation, CountMinSketch, Counts
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import NotOpened, Refused, Unanswerable
-from hazemap.federated.trust.cell_strings import CellStrings
-from hazemap.federated.trust.in_memory_one_report import InMemoryOneReport, OneReportServer
 from hazemap.federated.trust.one_report import OneReport
-from hazemap.federated.trust.prefix_sums import LevelCounts, asked_sums
+from hazemap.federated.trust.prefix_walk import CellStrings
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream

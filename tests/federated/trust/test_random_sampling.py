@@ -9,7 +9,7 @@ from scipy.stats import binomtest, chisquare
 
 from hazemap.cells import distinct
 from hazemap.errors import InputError
-from hazemap.federated.trust.random_sampling import happens, without_replacement
+from hazemap.federated.trust.sampled_table import happens, without_replacement
 from hazemap.privacy.random_permutation import in_any_order
 from hazemap.privacy.random_stream import Stream
 

@@ -9,8 +9,8 @@ from hazemap.algorithms import Flat
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.protocols.shuffle.client import messages
 from hazemap.federated.trust import report_bytes
-from hazemap.federated.trust.cell_strings import CellStrings
 from hazemap.federated.trust.cohort_assumptions import Cohort
+from hazemap.federated.trust.prefix_walk import CellStrings
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.federated.trust.shuffled import noise_of, terms_of
 from hazemap.federated.trust.two_servers import TwoServers

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.federated.trust.in_memory_shuffle import InMemoryShuffle
 from tests.federated.trust.test_one_law import alike
 from tests.federated.trust.test_two_servers import COUNTS, LEVEL, SILENT, TOWN, town
 from tests.privacy.polya_law import fit, laplace_law, polya_law
@@ -16,7 +17,6 @@ from hazemap.cells import Leaves
 from hazemap.encoders import Concatenation, Counts
 from hazemap.errors import InputError, NotOpened, Unanswerable
 from hazemap.federated.trust.cohort_assumptions import Sampling
-from hazemap.federated.trust.in_memory_shuffle import InMemoryShuffle
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.federated.trust.shuffled import Shuffled, ShuffledReportPrices, ShuffledReports, ShufflePrices
 from hazemap.privacy.amplification.shuffle_bounds import clone_bound

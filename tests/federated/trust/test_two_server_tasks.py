@@ -14,17 +14,14 @@ from hazemap.encoders import Concatenation, CountMinSketch, Counts
 from hazemap.encoders.encoder import total
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import CodecError, InputError, Unanswerable
-from hazemap.federated.device.two_server_line import one_hot
-from hazemap.federated.device.whole_tree_line import path_of
+from hazemap.federated.device.reports.report_routes import one_hot, path_of
 from hazemap.federated.protocols.dap.vdaf_configuration import MultihotConfiguration
-from hazemap.federated.trust.carried_tasks import CARRIED, CarriedTask
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.device_tasks import Task
-from hazemap.federated.trust.one_hot_reports import vectors
 from hazemap.federated.trust.report_batch import ReportBatch
-from hazemap.federated.trust.report_carriers import ByOneReport, ByShuffler, ByTwoServers
+from hazemap.federated.trust.report_carriers import CARRIED, ByOneReport, ByShuffler, ByTwoServers, CarriedTask
 from hazemap.federated.trust.two_server_tasks import batch_interval, round_noise, round_tasks, walk_task, whole_tree
-from hazemap.federated.trust.two_servers import TwoServers
+from hazemap.federated.trust.two_servers import TwoServers, vectors
 from hazemap.privacy.budget import PureDP
 from hazemap.queries.noisy_queries import Query
 from hazemap.spatial.quadtree import Quadtree

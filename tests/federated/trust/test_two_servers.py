@@ -20,12 +20,11 @@ from hazemap.errors import InputError, NotOpened, Unanswerable
 from hazemap.federated.recipes.features import Categories
 from hazemap.federated.recipes.recipe_bins import RecipeBins
 from hazemap.federated.trust.cohort_assumptions import Sampling
-from hazemap.federated.trust.one_hot_reports import histograms
 from hazemap.federated.trust.one_report import OneReport
 from hazemap.federated.trust.prefix_walk import PrefixWalk, string_bits
 from hazemap.federated.trust.randomised_reports import stddev_of
 from hazemap.federated.trust.report_batch import ReportBatch
-from hazemap.federated.trust.two_servers import BatchReportPrices, TwoServerPrices, TwoServers
+from hazemap.federated.trust.two_servers import BatchReportPrices, TwoServerPrices, TwoServers, histograms
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.local_randomisers import Asymmetric
 from hazemap.privacy.random_stream import Stream

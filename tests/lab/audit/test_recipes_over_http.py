@@ -17,7 +17,7 @@ from tests.federated.study.test_study_over_http import devices, typists
 
 import hazemap
 from hazemap.codec import dumps
-from hazemap.federated.device.encrypted_store import EncryptedStore
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.lab.audit.confidence_bounds import Claim

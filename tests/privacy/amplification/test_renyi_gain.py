@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hazemap.federated.device.recipe_account import SPILL, rho_of
+from hazemap.federated.device.account.recipe_account import SPILL, rho_of
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.amplification.renyi_of_sum import renyi_of_sum
 from hazemap.privacy.amplification.zcdp_of_sum import SPILL as LEFT_OUT

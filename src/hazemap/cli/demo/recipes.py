@@ -165,8 +165,8 @@ def _stores(folder: Path, events: list[list[str]], signed: "SignedPolicy", proce
 
     from hazemap.cli.federated.device_options import opened
     from hazemap.federated.device import enrolment
-    from hazemap.federated.device.event_store import Event, donated
-    from hazemap.federated.device.shipped_policies import ShippedPolicies
+    from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
+    from hazemap.federated.device.store.event_store import Event, donated
 
     stores: dict[Path, int] = {}
     for number in range(processes):
@@ -192,9 +192,9 @@ def _device(store: Path, rules: Path) -> tuple[Any, list[str], list[dict[str, An
     from hazemap.cli.federated.device import budget_table
     from hazemap.cli.federated.device_options import allowed_at, opened
     from hazemap.federated.device import enrolment
-    from hazemap.federated.device.account_clock import AccountClock
-    from hazemap.federated.device.activity_log import ActivityLog
-    from hazemap.federated.device.budget_tables import budget_lines
+    from hazemap.federated.device.account.account_clock import AccountClock
+    from hazemap.federated.device.account.activity_log import ActivityLog
+    from hazemap.federated.device.account.budget_tables import budget_lines
 
     with opened(store, False) as file:
         device = enrolment.devices(file)[0]

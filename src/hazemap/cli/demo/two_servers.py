@@ -143,7 +143,7 @@ def _agreed(folder: Path, urls: dict[str, str]) -> tuple[Path, Path]:
     from dataclasses import replace
 
     from hazemap.federated.aggregator.task_shelf import TOKEN_FILE
-    from hazemap.federated.device.consent_policy import Policy
+    from hazemap.federated.device.policy.consent_policy import Policy
     from hazemap.federated.service.access_tokens import token_file
 
     lines = []

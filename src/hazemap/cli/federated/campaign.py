@@ -202,7 +202,7 @@ def _watching(name: str, server: str, token_file: Path) -> str:
 
 
 def _warn_of_small_sums(campaign: "Campaign") -> None:
-    from hazemap.federated.device.consent_policy import caution_about_small_sums
+    from hazemap.federated.device.policy.consent_policy import caution_about_small_sums
 
     smallest = campaign.cohort.people if campaign.carrier else campaign.cohort.smallest
     if caution := caution_about_small_sums(smallest):

@@ -42,7 +42,7 @@ from hazemap.temporal.time_format import checked_format
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from hazemap.federated.device.budget_tables import BudgetLine
+    from hazemap.federated.device.account.budget_tables import BudgetLine
 
 
 app = typer.Typer(
@@ -163,7 +163,7 @@ def accept(
     from datetime import UTC, datetime
 
     from hazemap.cli.federated.policy import key_of, signed_at
-    from hazemap.federated.device.shipped_policies import ShippedPolicies
+    from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
 
     signed = signed_at(policy)
     with opened(store, passphrase, create=True) as file:
@@ -183,8 +183,8 @@ def budget(
     """Show what is left of the budgets for recipes: per analysis, per field and in total."""
     from datetime import UTC, datetime
 
-    from hazemap.federated.device.account_clock import AccountClock
-    from hazemap.federated.device.budget_tables import budget_lines
+    from hazemap.federated.device.account.account_clock import AccountClock
+    from hazemap.federated.device.account.budget_tables import budget_lines
 
     with opened(store, passphrase) as file:
         rules = allowed_at(file, store, policy)
@@ -292,7 +292,7 @@ def run(
 @app.command(epilog="Example: [bold]hazemap device log[/bold]")
 def log(device: Number = None, store: StoreFile = None, passphrase: Ask = False, as_json: AsJson = False) -> None:
     """Show every request to this device, what it sent, what that cost, and what it refused."""
-    from hazemap.federated.device.activity_log import ActivityLog
+    from hazemap.federated.device.account.activity_log import ActivityLog
 
     with opened(store, passphrase) as file:
         lines = ActivityLog(file, chosen(file, device)).entries()
@@ -337,16 +337,16 @@ def status(
     from datetime import UTC, datetime, timedelta
 
     from hazemap.federated.device import enrolment
-    from hazemap.federated.device.account_clock import AccountClock
-    from hazemap.federated.device.account_head import ForgottenCharges
-    from hazemap.federated.device.privacy_account import PrivacyAccount, shown, spent
-    from hazemap.federated.device.row_store import Rows
+    from hazemap.federated.device.account.account_clock import AccountClock
+    from hazemap.federated.device.account.account_head import ForgottenCharges
+    from hazemap.federated.device.account.privacy_account import PrivacyAccount, shown, spent
+    from hazemap.federated.device.store.row_store import RowStore
 
     rules = policy_at(policy, store)
     with opened(store, passphrase) as file:
         devices = len(enrolment.devices(file))
         number = chosen(file, device)
-        known, rows = enrolment.read(file, number), len(Rows(file, number))
+        known, rows = enrolment.read(file, number), len(RowStore(file, number))
         charges = PrivacyAccount(file, number).charges()
         now = AccountClock(file).reading(datetime.now(UTC)).now
         forgotten = ForgottenCharges(file, number).within(rules.days, now)
@@ -385,8 +385,8 @@ def forget(
     passphrase: Ask = False,
 ) -> None:
     """Delete all rows and events for good; what was sent in sums cannot be taken back."""
-    from hazemap.federated.device.event_store import forget as forget_events
-    from hazemap.federated.device.row_store import forget as forget_rows
+    from hazemap.federated.device.store.event_store import forget as forget_events
+    from hazemap.federated.device.store.row_store import forget as forget_rows
 
     what = "the rows, events, identity, account and log" if everything else "all rows and events"
     with opened(store, passphrase) as file:

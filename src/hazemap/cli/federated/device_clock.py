@@ -28,7 +28,7 @@ def clock(
 
     So a clock that is set forward frees nothing. Where the machine was off for long, --today lets that count too.
     """
-    from hazemap.federated.device.account_clock import AccountClock
+    from hazemap.federated.device.account.account_clock import AccountClock
 
     day, now = None if today is None else _day(today), datetime.now(UTC)
     with opened(store, passphrase) as file:

@@ -11,9 +11,8 @@ from hazemap.files.text_files import MOST_OF_A_LIST, read_text
 from hazemap.specs.spec_fields import TIME_FORMAT
 
 if TYPE_CHECKING:
-    from hazemap.federated.device.consent_policy import Policy
-    from hazemap.federated.device.encrypted_store import EncryptedStore
-    from hazemap.federated.device.store_encryption_keys import Secret
+    from hazemap.federated.device.policy.consent_policy import Policy
+    from hazemap.federated.device.store.encrypted_store import EncryptedStore, Secret
     from hazemap.federated.recipes.policy import ShippedPolicy
 
 TABLE, REACH, TESTS = "The table", "How the server is reached", "Many devices, for tests and loads"
@@ -101,14 +100,14 @@ def store_at(path: Path | None) -> Path:
 
 def opened(path: Path | None, ask: bool, create: bool = False) -> "EncryptedStore":
     """The store of an option, with the secret from the environment or the keyboard."""
-    from hazemap.federated.device.encrypted_store import EncryptedStore
+    from hazemap.federated.device.store.encrypted_store import EncryptedStore
 
     return EncryptedStore.opened(store_at(path), secret(ask, confirm=create and not store_at(path).exists()), create)
 
 
 def secret(ask: bool, confirm: bool = False) -> "Secret":
     """The passphrase of a store, if there is one."""
-    from hazemap.federated.device.store_encryption_keys import Secret
+    from hazemap.federated.device.store.encrypted_store import Secret
 
     if ask:
         return Secret(typer.prompt("passphrase", hide_input=True, confirmation_prompt=confirm))
@@ -117,7 +116,7 @@ def secret(ask: bool, confirm: bool = False) -> "Secret":
 
 def policy_at(path: Path | None, store: Path | None) -> "Policy":
     """The rules of an option, or those beside the store, or the ones that everybody starts with."""
-    from hazemap.federated.device.consent_policy import Policy
+    from hazemap.federated.device.policy.consent_policy import Policy
 
     beside = policy_file(store)
     if path is None and not beside.exists():
@@ -127,8 +126,8 @@ def policy_at(path: Path | None, store: Path | None) -> "Policy":
 
 def allowed_at(file: "EncryptedStore", store: Path | None, own: Path | None = None) -> "ShippedPolicy":
     """The rules of a device: the accepted policy within its owner's own rules."""
-    from hazemap.federated.device.allowed_policy import allowed
-    from hazemap.federated.device.shipped_policies import ShippedPolicies
+    from hazemap.federated.device.policy.consent_policy import allowed
+    from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
 
     accepted = ShippedPolicies(file).current()
     if accepted is None:

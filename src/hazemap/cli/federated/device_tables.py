@@ -8,7 +8,7 @@ from hazemap.cli.federated.device_options import allowed_at, chosen
 from hazemap.errors import InputError
 
 if TYPE_CHECKING:
-    from hazemap.federated.device.encrypted_store import EncryptedStore
+    from hazemap.federated.device.store.encrypted_store import EncryptedStore
     from hazemap.temporal.time_format import TimeFormat
 
 MOST_PEOPLE = 1_000_000
@@ -23,13 +23,12 @@ def keep_places(file: "EncryptedStore", source: str, device: int | None, days: i
     """Keep the rows of one person."""
     import numpy as np
 
-    from hazemap.federated.device.row_store import Rows, expire
-    from hazemap.federated.device.rows_per_person import own
+    from hazemap.federated.device.store.row_store import RowStore, expire, own
 
     began = now()
     places = own(source, **columns)
     undated = int(((places.time >= began) & (places.time <= now())).sum())
-    rows = Rows(file, _one(file, device))
+    rows = RowStore(file, _one(file, device))
     before = len(rows)
     rows.add(places, days)
     expire(file, now())
@@ -49,8 +48,7 @@ def keep_places(file: "EncryptedStore", source: str, device: int | None, days: i
 def keep_many(file: "EncryptedStore", source: str, person: str, days: int, columns: dict[str, Any]) -> Said:
     """Keep the rows of each person of a table on a device of their own."""
     from hazemap.federated.device.enrolment import devices_of
-    from hazemap.federated.device.row_store import added, expire
-    from hazemap.federated.device.rows_per_person import people_by_name
+    from hazemap.federated.device.store.row_store import added, expire, people_by_name
 
     people = people_by_name(source, MOST_PEOPLE, person, **columns)
     devices = devices_of(file, people)
@@ -65,8 +63,7 @@ def place_people(
 ) -> None:
     """Make a device for each of the first people of a table, unless the store has its devices already."""
     from hazemap.federated.device import enrolment
-    from hazemap.federated.device.row_store import added, any_rows
-    from hazemap.federated.device.rows_per_person import people
+    from hazemap.federated.device.store.row_store import added, any_rows, people
 
     there = enrolment.devices(file)
     if there and len(there) != many:
@@ -93,8 +90,7 @@ def donate_events(
 ) -> Said:
     """Keep events of a stream that the policy lists, of one person or of each person of a table."""
     from hazemap.federated.device.enrolment import devices_of
-    from hazemap.federated.device.event_store import donated, expire
-    from hazemap.federated.device.event_table import events_by_person
+    from hazemap.federated.device.store.event_store import donated, events_by_person, expire
 
     rules = allowed_at(file, store)
     stream = rules.stream(name)

@@ -11,10 +11,9 @@ from hazemap.cli.shared_options import AsJson, Force
 from hazemap.errors import InputError
 
 if TYPE_CHECKING:
-    from hazemap.federated.device.recipe_check import RecipeCheck
+    from hazemap.federated.device.recipes.recipe_check import RecipeCheck
     from hazemap.federated.recipes.policy import ShippedPolicy
-    from hazemap.federated.recipes.recipe import Recipe
-    from hazemap.federated.recipes.recipe_price import RecipePrice
+    from hazemap.federated.recipes.recipe import Recipe, RecipePrice
 
 app = typer.Typer(
     name="recipe",
@@ -46,11 +45,10 @@ def check(
 
     Exit code 4 means that they would not.
     """
-    from hazemap.federated.device.recipe_check import check_recipe
-    from hazemap.federated.device.recipe_words import check_lines
-    from hazemap.federated.recipes.policy_file import read_policy
+    from hazemap.federated.device.recipes.recipe_check import check_lines, check_recipe
+    from hazemap.federated.recipes.recipe import RecipePrice
     from hazemap.federated.recipes.recipe_file import read_recipe
-    from hazemap.federated.recipes.recipe_price import RecipePrice
+    from hazemap.federated.recipes.signed_policy import read_policy
 
     found = read_recipe(recipe)
     price = RecipePrice.of(found)
@@ -85,8 +83,8 @@ def write(
     as_json: AsJson = False,
 ) -> None:
     """Write a recipe with all defaults filled in, as TOML or JSON, and print its digest."""
+    from hazemap.federated.recipes.recipe import with_best_encoding
     from hazemap.federated.recipes.recipe_file import read_recipe, recipe_to_json, recipe_to_toml
-    from hazemap.federated.recipes.recipe_price import with_best_encoding
     from hazemap.files.atomic_write import write_whole
 
     found = read_recipe(recipe) if best is None else with_best_encoding(read_recipe(recipe), best)
@@ -114,10 +112,9 @@ def explain(
     Without --policy it goes by the policy that the device has accepted, within its owner's rules, and says every reason
     why the device would refuse. Exit code 4 means that it would.
     """
-    from hazemap.federated.device.recipe_check import admit, check_recipe
-    from hazemap.federated.device.recipe_words import explanation
-    from hazemap.federated.recipes.policy_file import read_policy
+    from hazemap.federated.device.recipes.recipe_check import admit, check_recipe, explanation
     from hazemap.federated.recipes.recipe_file import read_recipe
+    from hazemap.federated.recipes.signed_policy import read_policy
 
     found, reasons = read_recipe(recipe), tuple[str, ...]()
     touched = admit(found, read_policy(policy)).touched if policy else None
@@ -137,7 +134,7 @@ def explain(
 
 def _own_policy(store: Path | None, passphrase: bool) -> "ShippedPolicy | None":
     """The accepted policy of a store's device; None without a store or a policy."""
-    from hazemap.federated.device.shipped_policies import ShippedPolicies
+    from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
 
     if store is None and not store_at(store).exists():
         return None

@@ -79,7 +79,7 @@ def run(
     DIR/operator.token lets `hazemap campaign` and `hazemap server` give orders. It is made at the first start, and only
     you may read it.
     """
-    from hazemap.federated.device.recipe_check import check_recipe
+    from hazemap.federated.device.recipes.recipe_check import check_recipe
     from hazemap.federated.server.peer_servers import NO_PEERS, PeerServers
     from hazemap.federated.server.server_process import ServerProcess
 

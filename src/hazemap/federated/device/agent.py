@@ -9,19 +9,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from hazemap.errors import CodecError, FileError, HazemapError, InputError, Refused, Unreachable
-from hazemap.federated.device.backoff import Backoff, jittered
-from hazemap.federated.device.carried_answers import CarriedAnswers
-from hazemap.federated.device.consent_policy import Policy
-from hazemap.federated.device.device_account import DeviceAccount
-from hazemap.federated.device.encrypted_store import Commits, EncryptedStore, Write
+from hazemap.federated.device.account.device_account import DeviceAccount
 from hazemap.federated.device.enrolment import Enrolment, enrolled, saved
-from hazemap.federated.device.http_client import HttpReply, HttpTransport
-from hazemap.federated.device.public_recipe_log import PublicRecipeLog
-from hazemap.federated.device.report_lines import ReportLines
+from hazemap.federated.device.http_client import Backoff, HttpReply, HttpTransport, jittered
+from hazemap.federated.device.policy.consent_policy import Policy
+from hazemap.federated.device.recipes.public_recipe_log import PublicRecipeLog
+from hazemap.federated.device.reports.report_connections import ReportConnections
+from hazemap.federated.device.reports.report_sender import ReportSender
 from hazemap.federated.device.server_task import ServerTask
-from hazemap.federated.device.task_handler import SENT, Answering, Step
+from hazemap.federated.device.store.encrypted_store import Commits, EncryptedStore, Write
+from hazemap.federated.device.task_handler import SENT, TaskHandler, TaskResponse
 from hazemap.federated.protocols.secure_aggregation.messages import Stage
-from hazemap.federated.trust.carried_tasks import ANNOUNCED
+from hazemap.federated.trust.report_carriers import ANNOUNCED
 
 logger = logging.getLogger("hazemap.federated.device")
 
@@ -83,7 +82,7 @@ class Agent:
     backoff: Backoff = field(default_factory=Backoff)
     hold: float = HOLD
     public_log: PublicRecipeLog = field(default_factory=PublicRecipeLog)
-    lines: ReportLines = field(default_factory=ReportLines)
+    connections: ReportConnections = field(default_factory=ReportConnections)
     heard: float = 0.0
     failures: int = 0
     refused: int = 0
@@ -97,8 +96,8 @@ class Agent:
 
     def __post_init__(self) -> None:
         account = DeviceAccount(self.store, self.device, self.enrolment, self.policy, self.public_log)
-        self._carrying = CarriedAnswers(account, self.lines, self.commits, ask=self._credentials)
-        self._answering = Answering(account)
+        self._sender = ReportSender(account, self.connections, self.commits, ask=self._credentials)
+        self._handler = TaskHandler(account)
 
     async def run(self) -> None:
         """Ask and answer until the task is cancelled."""
@@ -132,7 +131,7 @@ class Agent:
     async def _step(self) -> float:
         if time.monotonic() - self._swept > SWEEP or not self._swept:
             self._swept = time.monotonic()
-            await self.commits.write((*self._answering.forsaken(_now()), *self._carrying.forsaken(_now())))
+            await self.commits.write((*self._handler.forsaken(_now()), *self._sender.forsaken(_now())))
         answer = await self.http_transport.send("GET", "/v1/tasks", self.enrolment.ticket or "")
         if answer.status == 204:
             return jittered(ASK) if answer.wait is None else max(answer.wait, LEAST)
@@ -145,14 +144,14 @@ class Agent:
         self.heard = time.monotonic()
         if not self.there(work):
             return jittered(SILENT)
-        await self.commits.write(self._answering.account.put_back(work.head, _now()))
+        await self.commits.write(self._handler.account.put_back(work.head, _now()))
         if work.stage == ANNOUNCED:
             return await self._carried(work)
-        asked, seen = self._answering.recipe_task(work), self._answering.account.seen()
+        asked, seen = self._handler.recipe_task(work), self._handler.account.seen()
         if asked is not None:
             await self.public_log.read(self.http_transport, asked, seen)
         begun = time.monotonic()
-        step = self._answering.answer(work, _now(), seen)
+        step = self._handler.answer(work, _now(), seen)
         await self.commits.write(step.writes)
         if step.held:
             await self._held(begun)
@@ -169,11 +168,11 @@ class Agent:
 
     async def _carried(self, work: ServerTask) -> float:
         """A report that goes to other servers: made, charged and sent there; the server hears only that it was."""
-        asked, seen = self._carrying.recipe_task(work), self._carrying.account.seen()
+        asked, seen = self._sender.recipe_task(work), self._sender.account.seen()
         if asked is not None:
             await self.public_log.read(self.http_transport, asked, seen)
-        new = self._carrying.account.reports.find(work.session) is None
-        told = await self._carrying.answered(work, _now(), seen, self._held)
+        new = self._sender.account.reports.find(work.session) is None
+        told = await self._sender.answered(work, _now(), seen, self._held)
         path, ticket = f"/v1/tasks/{work.session.hex()}", self.enrolment.ticket or ""
         if told is None:
             await self.http_transport.send("POST", path + self._head(), ticket)
@@ -201,7 +200,7 @@ class Agent:
         finally:
             await self.turns.acquire()
 
-    async def _send(self, work: ServerTask, step: Step) -> bool:
+    async def _send(self, work: ServerTask, step: TaskResponse) -> bool:
         """What is on the disk goes out; what becomes of it is noted. False where the server ends the session."""
         path = f"/v1/tasks/{work.session.hex()}"
         ticket = self.enrolment.ticket or ""
@@ -221,19 +220,19 @@ class Agent:
 
     def _head(self) -> str:
         """With what was paid for goes how far the account has come, by its disk (`account_head`)."""
-        head = self._answering.account.head()
+        head = self._handler.account.head()
         return f"?head={head.hex()}" if head else ""
 
-    def _outcome(self, work: ServerTask, step: Step, answer: HttpReply) -> tuple[Write, ...]:
+    def _outcome(self, work: ServerTask, step: TaskResponse, answer: HttpReply) -> tuple[Write, ...]:
         """What became of an answer. After 410, 413 and 422 the session is over; else its message may come again."""
         if 200 <= answer.status < 300:
-            return self._answering.ended(work.session, SENT[Stage.UNMASK]) if step.last else ()
+            return self._handler.ended(work.session, SENT[Stage.UNMASK]) if step.last else ()
         if answer.status == 410:
-            return self._answering.ended(work.session, "the server has stopped this study")
+            return self._handler.ended(work.session, "the server has stopped this study")
         if answer.status == 409:
-            return self._answering.noted(work.session, "the server took no more answers to this stage")
+            return self._handler.noted(work.session, "the server took no more answers to this stage")
         outcome = f"the server did not accept an answer (HTTP {answer.status})"
-        became = self._answering.ended if answer.status in (413, 422) else self._answering.noted
+        became = self._handler.ended if answer.status in (413, 422) else self._handler.noted
         return became(work.session, outcome)
 
     async def _enrol_again(self) -> None:

@@ -12,22 +12,21 @@ from fractions import Fraction
 from pathlib import Path
 
 from hazemap.errors import FileError, InputError, Unreachable
-from hazemap.federated.device import enrolment, event_store
-from hazemap.federated.device import row_store as rows
-from hazemap.federated.device.account_clock import AccountClock
+from hazemap.federated.device import enrolment
+from hazemap.federated.device.account.account_clock import AccountClock
 from hazemap.federated.device.agent import HOLD, Agent
-from hazemap.federated.device.backoff import Backoff, jittered
-from hazemap.federated.device.consent_policy import Policy
-from hazemap.federated.device.encrypted_store import Commits, EncryptedStore
 from hazemap.federated.device.enrolment import Enrolment, enrolled
-from hazemap.federated.device.http_client import HttpClient, HttpTransport, checked
+from hazemap.federated.device.http_client import Backoff, HttpClient, HttpTransport, checked, jittered
+from hazemap.federated.device.policy.consent_policy import Policy
 from hazemap.federated.device.pooled_http_client import FleetClient
-from hazemap.federated.device.public_recipe_log import PublicRecipeLog
-from hazemap.federated.device.recipe_log_heads import RecipeLogHeads
-from hazemap.federated.device.report_lines import ReportLines
+from hazemap.federated.device.recipes.public_recipe_log import PublicRecipeLog, RecipeLogHeads
+from hazemap.federated.device.reports.report_connections import ReportConnections
 from hazemap.federated.device.server_task import ServerTask
+from hazemap.federated.device.store import event_store
+from hazemap.federated.device.store import row_store as rows
+from hazemap.federated.device.store.encrypted_store import Commits, EncryptedStore
 from hazemap.federated.protocols.secure_aggregation.messages import Stage
-from hazemap.federated.trust.carried_tasks import ANNOUNCED
+from hazemap.federated.trust.report_carriers import ANNOUNCED
 from hazemap.privacy.random_stream import Stream
 
 STAGES = (Stage.KEYS, Stage.SHARES, Stage.MASKED, Stage.ASSENT, Stage.UNMASK)
@@ -168,7 +167,7 @@ class DeviceProcess:
     async def _agents(self, stack: AsyncExitStack, http_transport: HttpTransport | None) -> list[Agent]:
         http_transports: dict[str, HttpTransport] = {}
         logs: defaultdict[str, PublicRecipeLog] = defaultdict(PublicRecipeLog)
-        lines = ReportLines(lambda url: self._transport(stack, None, url))
+        connections = ReportConnections(lambda url: self._transport(stack, None, url))
         commits, stream, agents = Commits(self.store), Stream.from_os(), []
         turns = asyncio.Semaphore(self.connections)
         for device, known in self._enrolments():
@@ -188,7 +187,7 @@ class DeviceProcess:
                     there=Absence(self.drop, stream),
                     hold=0.0 if self.lean else HOLD,
                     public_log=logs[known.server],
-                    lines=lines,
+                    connections=connections,
                 )
             )
         if not agents:

@@ -1,8 +1,12 @@
-"""How a device reaches its server: HTTPS, or plain HTTP to this same machine; one shared client for many devices."""
+"""How a device reaches its server: HTTPS, or plain HTTP to this same machine; one shared client for many devices.
+
+A server that does not answer, or asks to be left alone, is left alone for longer each time (`Backoff`).
+"""
 
 import asyncio
 import ipaddress
 import logging
+import os
 import ssl
 import zlib
 from collections.abc import Callable
@@ -15,6 +19,7 @@ from hazemap.errors import FileError, InputError, Unreachable
 
 if TYPE_CHECKING:
     import httpx
+
 
 LARGEST = 64 << 20
 """Bytes of a server's answer, at most."""
@@ -185,3 +190,24 @@ def _fresh(text: str) -> float | None:
         if name == "max-age" and found is None:
             found = _seconds(value.strip('"'))
     return found
+
+
+@dataclass(frozen=True)
+class Backoff:
+    """How long to leave a server alone after some failures in a row: doubling, up to `most`, with jitter.
+
+    >>> 0.5 <= Backoff().wait(1) <= 1.5, 150 <= Backoff().wait(1_000) <= 450
+    (True, True)
+    """
+
+    first: float = 1.0
+    most: float = 300.0
+
+    def wait(self, failures: int) -> float:
+        """Seconds: half to one and a half of first · 2^(failures − 1)."""
+        return jittered(min(self.most, self.first * 2.0 ** min(failures - 1, 32)))
+
+
+def jittered(seconds: float) -> float:
+    """Half to one and a half as long, so that devices that failed together do not come back together."""
+    return seconds * (0.5 + int.from_bytes(os.urandom(2), "big") / 65_536)

@@ -11,13 +11,13 @@ from hashlib import sha256
 
 from hazemap.codec import MESSAGE, Limits, loads, parsed
 from hazemap.errors import CodecError
-from hazemap.federated.device.account_head import HEAD
-from hazemap.federated.device.consent_policy import Policy
-from hazemap.federated.device.query_description import described
+from hazemap.federated.device.account.account_head import HEAD
+from hazemap.federated.device.policy.consent_policy import Policy
+from hazemap.federated.device.policy.query_description import described
 from hazemap.federated.protocols.secure_aggregation.messages import Stage
 from hazemap.federated.protocols.secure_aggregation.session_parameters import SessionParameters
-from hazemap.federated.trust.carried_tasks import ANNOUNCED
 from hazemap.federated.trust.device_tasks import KNOWN, Task
+from hazemap.federated.trust.report_carriers import ANNOUNCED
 
 ENVELOPE = Limits(length=1 << 26, items=1 << 10, work=0, depth=2)
 """The work of a server: a few fields, one of them a message in base64 and one a task as text."""

@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.errors import Refused
-from hazemap.federated.device.activity_log import LogEntry
-from hazemap.federated.device.device_account import DeviceAccount, MapRound, check_time
-from hazemap.federated.device.encrypted_store import Write
-from hazemap.federated.device.recipe_answer import Audience, RecipeAnswers, WeighedRecipe
-from hazemap.federated.device.recipe_log_entry import RecipeLogEntry
+from hazemap.federated.device.account.activity_log import LogEntry, RecipeLogEntry
+from hazemap.federated.device.account.device_account import DeviceAccount, MapRound, check_time
+from hazemap.federated.device.recipes.recipe_answer import Audience, RecipeAnswers, WeighedRecipe
 from hazemap.federated.device.server_task import TASKS, ServerTask, task_of
-from hazemap.federated.device.session_records import GRACE, Record
+from hazemap.federated.device.store.encrypted_store import Write
+from hazemap.federated.device.store.session_records import GRACE, SessionRecord
 from hazemap.federated.protocols.chained_log import LogHead
 from hazemap.federated.protocols.secure_aggregation.client import Client
 from hazemap.federated.protocols.secure_aggregation.messages import Invitation, Stage
@@ -45,7 +44,7 @@ SENT = {
 
 
 @dataclass(frozen=True)
-class Step:
+class TaskResponse:
     """What to do about a message: commit the writes, then send the reply, or the refusal.
 
     A reply that is `held` goes out at a time that does not tell how long a query ran.
@@ -59,7 +58,7 @@ class Step:
 
 
 @dataclass
-class _Said:
+class _AnswerNotes:
     """What is noted while a client makes its answer."""
 
     line: LogEntry | RecipeLogEntry
@@ -68,7 +67,7 @@ class _Said:
 
 
 @dataclass
-class Answering:
+class TaskHandler:
     """One device's side of secure sums.
 
     `now` is what the device's clock says (UTC): by it messages are in time, and events old.
@@ -78,7 +77,7 @@ class Answering:
 
     account: DeviceAccount
 
-    def answer(self, work: ServerTask, now: datetime, seen: LogHead | None = None) -> Step:
+    def answer(self, work: ServerTask, now: datetime, seen: LogHead | None = None) -> TaskResponse:
         """The next step of a session; a refusal is a step too, and the end of the session.
 
         `seen` is what the device had seen of the public log before it was read; by default what it has seen by now.
@@ -93,7 +92,7 @@ class Answering:
         """The task of a session that would begin, if it asks a recipe: the public log is read before it is answered."""
         return self.account.recipe_task(work.session, lambda: task_of(work.task or ""))
 
-    def _answered(self, work: ServerTask, now: datetime, seen: LogHead) -> Step:
+    def _answered(self, work: ServerTask, now: datetime, seen: LogHead) -> TaskResponse:
         record = self.account.sessions.find(work.session)
         try:
             check_time(work.until, now)
@@ -102,7 +101,7 @@ class Answering:
             number = None if record is None else record.number
             read = lambda: TASKS.find(work.task or "")  # noqa: E731
             refusal = self.account.refused(work.session, error, now, read, number)
-            return Step(refusal.writes, refusal=refusal.told)
+            return TaskResponse(refusal.writes, refusal=refusal.told)
 
     def ended(self, session: bytes, outcome: str) -> tuple[Write, ...]:
         """The statements that close a session with what became of it; none where it is closed."""
@@ -122,14 +121,14 @@ class Answering:
             for write in (closed, self._became(record, f"{self.account.log.line(record.number).outcome}; left there"))
         )
 
-    def _became(self, record: Record, outcome: str) -> Write:
+    def _became(self, record: SessionRecord, outcome: str) -> Write:
         log = self.account.log
         return log.changed(record.number, log.line(record.number).ended(outcome))
 
-    def _first(self, work: ServerTask, now: datetime, seen: LogHead) -> Step:
+    def _first(self, work: ServerTask, now: datetime, seen: LogHead) -> TaskResponse:
         account = self.account
         if account.sessions.over(work.session):
-            return Step(refusal="this device has left the session and does not come back")
+            return TaskResponse(refusal="this device has left the session and does not come back")
         if work.task is None:
             raise Refused("a session begins with a task")
         if reason := account.sessions.full():
@@ -147,7 +146,7 @@ class Answering:
             weighed = self._recipes().weighed(task, Audience.of_session(terms))
             account.check(weighed.asked, now)
             line = weighed.entry(now)
-        text, said = work.task, _Said(line)
+        text, said = work.task, _AnswerNotes(line)
         saved: list[bytes] = []
         client = Client(
             self._identity(),
@@ -158,16 +157,16 @@ class Answering:
         )
         reply = client.receive(work.message)
         number = account.log.next_number()
-        record = Record(number, 1, work.task, work.ends(now.timestamp()) + GRACE, saved[-1])
+        record = SessionRecord(number, 1, work.task, work.ends(now.timestamp()) + GRACE, saved[-1])
         line = said.line.sending(len(reply)).ended(SENT[Stage.KEYS])
         logger.info("device %d answers round %d of %s", account.device, task.round, task.campaign)
         written = account.sessions.written(work.session, record)
         writes = (*account.terms.agreed(task), written, account.log.added(number, line))
-        return Step(writes, reply, held=task.recipe is not None)
+        return TaskResponse(writes, reply, held=task.recipe is not None)
 
-    def _next(self, work: ServerTask, record: Record, now: datetime) -> Step:
+    def _next(self, work: ServerTask, record: SessionRecord, now: datetime) -> TaskResponse:
         account = self.account
-        said, saved = _Said(account.log.line(record.number)), list[bytes]()
+        said, saved = _AnswerNotes(account.log.line(record.number)), list[bytes]()
         client = Client.resume(
             record.state,
             self._identity(),
@@ -181,7 +180,7 @@ class Answering:
         stage = client.stage or Stage.KEYS
         last = stage is Stage.UNMASK
         if not saved:  # the same message again
-            return Step((), reply, last=last)
+            return TaskResponse((), reply, last=last)
         record = record.next(saved[-1], work.ends(now.timestamp()) + GRACE)
         if said.report is not None and isinstance(said.line, RecipeLogEntry):
             weighed, bits = said.report
@@ -189,9 +188,11 @@ class Answering:
         line = said.line.sending(len(reply)).ended(SENT[stage])
         written = account.sessions.written(work.session, record)
         writes = (*said.writes, written, account.log.changed(record.number, line))
-        return Step(writes, reply, last=last)
+        return TaskResponse(writes, reply, last=last)
 
-    def _contribution(self, text: str, terms: SessionParameters, said: _Said, now: datetime) -> NDArray[np.int64]:
+    def _contribution(
+        self, text: str, terms: SessionParameters, said: _AnswerNotes, now: datetime
+    ) -> NDArray[np.int64]:
         """The device's own sums: the client keeps them until they are charged and masked.
 
         The first message depends on them as a pseudorandom function does: it says nothing about them.
@@ -216,7 +217,9 @@ class Answering:
             return sums
         return randomised(task.randomiser, sums, account.coins(terms.session, b"report", sums.tobytes()))
 
-    def _pay(self, text: str, terms: SessionParameters, sums: NDArray[np.int64], said: _Said, now: datetime) -> None:
+    def _pay(
+        self, text: str, terms: SessionParameters, sums: NDArray[np.int64], said: _AnswerNotes, now: datetime
+    ) -> None:
         """Charged here, in the transaction that keeps the masked vector. Nothing refused depends on what was read."""
         task, line = task_of(text), said.line
         if isinstance(line, RecipeLogEntry):

@@ -1,12 +1,13 @@
 """A recipe: everything that a device is sent when it is asked about its events (McMillan et al. 2022, appendix B).
 
 A device runs the query, lets one of its rows fall into a bin, and reports the bin by a local randomiser. Bins are the
-product of the features' buckets, in the order of the features, the last one running fastest.
+product of the features' buckets, in the order of the features, the last one running fastest. `RecipePrice` is what the
+sum tells of one person, computed, beside what the recipe states.
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
 from functools import cached_property
@@ -16,14 +17,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap import codec
-from hazemap.errors import InputError
+from hazemap.errors import InputError, Refused
 from hazemap.federated.recipes import query_class
-from hazemap.federated.recipes.buckets import MOST_BINS
-from hazemap.federated.recipes.features import BucketRule, Categories, Feature, MapCells, NumericEdges, PrefixTree
+from hazemap.federated.recipes.features import (
+    MOST_BINS,
+    BucketRule,
+    Categories,
+    Feature,
+    MapCells,
+    NumericEdges,
+    PrefixTree,
+    StringPrefixes,
+)
 from hazemap.federated.recipes.policy import Carrier
 from hazemap.federated.recipes.sql_query import SqlQuery, Value, check_name, check_text
-from hazemap.federated.recipes.string_prefixes import StringPrefixes
 from hazemap.field_types import check_fields
+from hazemap.privacy.amplification.aggregate_price import AggregatePrice, aggregate_price, minimum_cohort
+from hazemap.privacy.amplification.best_unary_encoding import best_unary
+from hazemap.privacy.budget import Number
 from hazemap.privacy.local_randomisers import Asymmetric, UnaryEncoding
 
 LONGEST_PURPOSE, LONGEST_LOCALE = 2_000, 200
@@ -240,3 +251,57 @@ RULES: tuple[type[BucketRule], ...] = (NumericEdges, Categories, PrefixTree, Str
 
 KNOWN: tuple[type, ...] = (*query_class.KNOWN, Recipe, Carrier, NoMatch, CohortField, Feature, UnaryEncoding, *RULES)
 """What a recipe adds to the codec's closed list: devices read one with `codec.loads(text, KNOWN, Recipe, MESSAGE)`."""
+
+
+@dataclass(frozen=True)
+class RecipePrice:
+    """The price of the sum of a recipe's minimum cohort, and the least cohort that would do.
+
+    The price holds where the people of the minimum cohort, each one included, randomise their one-hot reports by the
+    recipe's law: asymmetric (appendix A) or of two chances.
+
+    >>> from hazemap.federated.recipes.recipe_file import EXAMPLE, recipe_from_toml
+    >>> price = RecipePrice.of(recipe_from_toml(EXAMPLE))
+    >>> price.kept, round(float(price.sum.epsilon), 3), price.least_cohort
+    (True, 0.058, 466)
+    """
+
+    sum: AggregatePrice
+    stated: Fraction
+    least_cohort: int | None
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> "RecipePrice":
+        """The price of a recipe: 10 to 500 ms."""
+        law = recipe.law.bit_flips
+        try:
+            least = minimum_cohort(law, recipe.epsilon, recipe.delta)
+        except Refused:
+            least = None
+        return cls(aggregate_price(law, recipe.minimum_cohort, recipe.delta), recipe.epsilon, least)
+
+    @property
+    def kept(self) -> bool:
+        """Whether the sum tells no more than the recipe states: check 3 of a device."""
+        return self.sum.epsilon <= self.stated
+
+
+def with_best_encoding(recipe: Recipe, share: Number) -> Recipe:
+    """The recipe with the two chances that count best a bin which this share of the people hold, at its price. Seconds.
+
+    Its minimum cohort keeps (ε, δ), and one report tells the recipe's local ε at most. That no other chances are better
+    is only found by search (`best_unary`); their price is proved.
+
+    >>> from hazemap.federated.recipes.recipe_file import EXAMPLE, recipe_from_toml
+    >>> example = replace(recipe_from_toml(EXAMPLE), local_epsilon=Fraction(8))
+    >>> best = with_best_encoding(example, "0.1")
+    >>> RecipePrice.of(best).kept, round(best.standard_deviation(10_000, 0.1)), best.law.replacement <= 8
+    (True, 19, True)
+    """
+    if not recipe.delta:
+        raise InputError("without a δ a sum costs what one report does: there is no best encoding to look for")
+    found = best_unary(recipe.epsilon, recipe.delta, recipe.minimum_cohort, recipe.local_epsilon, share)
+    law = UnaryEncoding(*found)
+    while law.replacement > recipe.local_epsilon:  # by the last of its binary digits, which are rounded up
+        law = UnaryEncoding(law.keep, law.turn_on + Fraction(1, 1 << 40))
+    return replace(recipe, randomiser=law)

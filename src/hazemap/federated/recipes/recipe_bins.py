@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 from hazemap.encoders.encoder import Entries
 from hazemap.errors import TableError
-from hazemap.federated.recipes.features import PrefixTree
+from hazemap.federated.recipes.features import PrefixTree, StringPrefixes
 from hazemap.federated.recipes.recipe import KNOWN as OF_RECIPES
 from hazemap.federated.recipes.recipe import Recipe
 from hazemap.federated.recipes.sql_query import Value
-from hazemap.federated.recipes.string_prefixes import StringPrefixes
 from hazemap.field_types import check_fields
 from hazemap.machine_code.arrays import Ints
 from hazemap.tables.contribution_bounding import Sensitivity

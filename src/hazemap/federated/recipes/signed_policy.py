@@ -1,13 +1,15 @@
-"""A policy with the signature of whoever ships it, and when a device takes it in the place of the one it has."""
+"""A policy with the signature of whoever ships it, from a file, and when a device takes it in the place of its own."""
 
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from hazemap.codec.json_parser import parsed
 from hazemap.errors import CodecError, InputError, Refused
 from hazemap.federated.recipes.policy import ShippedPolicy
-from hazemap.federated.recipes.policy_document import LIMITS, canonical, digest, from_signed
+from hazemap.federated.recipes.policy_document import LIMITS, canonical, digest, from_json, from_signed, from_toml
+from hazemap.files.text_files import read_text
 from hazemap.privacy.signing_identities import KEY, SIGNATURE, Identity, policy_statement, verified
 
 
@@ -90,3 +92,14 @@ def _reasons(new: ShippedPolicy, old: ShippedPolicy) -> Iterator[str]:
         before = old.stream(stream.name)
         if before is not None and before.fields != stream.fields:
             yield f"the stream {stream.name} has other fields than before: give the new ones a stream of their own"
+
+
+def read_policy(path: Path) -> ShippedPolicy:
+    """The policy in a file: TOML, JSON, or signed JSON, whose signature is not looked at here."""
+    text = read_text(path, "the policy", LIMITS.length)
+    if text.lstrip()[:1] != "{":
+        return from_toml(text)
+    try:
+        return SignedPolicy.from_json(text).policy
+    except InputError:
+        return from_json(text)

@@ -18,7 +18,7 @@ from hazemap.federated.server.device_enrolment import Device, Enrolled
 from hazemap.federated.server.round_failure import PAID
 from hazemap.federated.server.shard import Late, SeatTask
 from hazemap.federated.service.store import Contradiction, Write
-from hazemap.federated.trust.carried_tasks import ANNOUNCED
+from hazemap.federated.trust.report_carriers import ANNOUNCED
 
 _OVER: Final = "this round is over, or does not ask this device: ask for work again"
 ASKED: Final = "asked"

@@ -18,7 +18,7 @@ from hazemap.errors import InputError
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling, SecureSumPrices
 from hazemap.federated.trust.device_tasks import KNOWN as OF_TASKS
 from hazemap.federated.trust.device_tasks import pure
-from hazemap.federated.trust.one_report_prices import OneReportPrices
+from hazemap.federated.trust.one_report import OneReportPrices
 from hazemap.federated.trust.randomised_reports import ReportPrices, check_budget, check_most
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.federated.trust.report_carriers import CARRIERS, LOCAL, SECURE_SUM, ByOneReport, ByShuffler, ByTwoServers

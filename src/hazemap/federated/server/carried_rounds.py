@@ -25,10 +25,9 @@ from hazemap.federated.server.campaign_store import CampaignStore
 from hazemap.federated.server.device_enrolment import Device
 from hazemap.federated.server.networked_secure_aggregation import LOOK, RoundOrder, sample
 from hazemap.federated.service.store import Write
-from hazemap.federated.trust.carried_tasks import CARRIED, CarriedTask
 from hazemap.federated.trust.cohort_assumptions import Sampling
 from hazemap.federated.trust.device_tasks import Task, round_price
-from hazemap.federated.trust.report_carriers import ReportCarrier
+from hazemap.federated.trust.report_carriers import CARRIED, CarriedTask, ReportCarrier
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.local_randomisers import Asymmetric
 from hazemap.privacy.random_stream import Stream

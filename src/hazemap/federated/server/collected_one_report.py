@@ -17,10 +17,8 @@ from hazemap.federated.protocols.dap.task import Task
 from hazemap.federated.protocols.dap.vdaf_configuration import Poplar1Configuration
 from hazemap.federated.protocols.dap.walk_terms import Nowhere
 from hazemap.federated.server.patient_collection import PATIENCE, collected
-from hazemap.federated.trust.cell_strings import CellStrings
-from hazemap.federated.trust.one_report_prices import OneReportPrices, moved
-from hazemap.federated.trust.prefix_questions import prefix_question
-from hazemap.federated.trust.prefix_walk import PrefixWalk
+from hazemap.federated.trust.one_report import OneReportPrices, moved
+from hazemap.federated.trust.prefix_walk import CellStrings, PrefixWalk, prefix_question
 from hazemap.federated.trust.report_batch import asked_of
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.two_server_noise import TwoServerNoise

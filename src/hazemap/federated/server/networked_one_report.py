@@ -19,12 +19,11 @@ from hazemap.federated.server.carried_rounds import CarriedCampaign, exchange
 from hazemap.federated.server.collected_one_report import CollectedOneReport
 from hazemap.federated.server.stoppable_wait import stoppable
 from hazemap.federated.server.task_provisioning import SECRET, files_of, issuing, provision
-from hazemap.federated.trust.carried_tasks import CarriedTask
 from hazemap.federated.trust.device_tasks import Task, round_price
-from hazemap.federated.trust.one_report_prices import OneReportPrices
+from hazemap.federated.trust.one_report import OneReportPrices
 from hazemap.federated.trust.prefix_walk import PrefixWalk
 from hazemap.federated.trust.report_batch import asked_of
-from hazemap.federated.trust.report_carriers import ByOneReport
+from hazemap.federated.trust.report_carriers import ByOneReport, CarriedTask
 from hazemap.federated.trust.two_server_tasks import batch_interval, walk_task, whole_tree
 from hazemap.privacy.budget import Budget
 from hazemap.queries.noisy_queries import Answer, Question

@@ -23,13 +23,13 @@ from hazemap.federated.server.carried_statement import batch_of
 from hazemap.federated.server.device_enrolment import Device
 from hazemap.federated.server.round_failure import PAID
 from hazemap.federated.shuffler.analyser_client import AnalyserClient
-from hazemap.federated.trust.carried_tasks import CarriedTask
 from hazemap.federated.trust.cohort_assumptions import noisy_answer
 from hazemap.federated.trust.device_tasks import Task, pure
 from hazemap.federated.trust.randomised_reports import debiased
-from hazemap.federated.trust.report_carriers import ByShuffler
-from hazemap.federated.trust.shuffled import ShuffledReportPrices, ShufflePrices
-from hazemap.federated.trust.shuffled_tasks import (
+from hazemap.federated.trust.report_carriers import ByShuffler, CarriedTask
+from hazemap.federated.trust.shuffled import (
+    ShuffledReportPrices,
+    ShufflePrices,
     batch_terms,
     shuffled_batch,
     shuffled_contents,

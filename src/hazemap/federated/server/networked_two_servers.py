@@ -22,15 +22,19 @@ from hazemap.federated.server.carried_rounds import CarriedCampaign, CarriedRoun
 from hazemap.federated.server.patient_collection import collected
 from hazemap.federated.server.stoppable_wait import stoppable
 from hazemap.federated.server.task_provisioning import SECRET, files_of, issuing, provision
-from hazemap.federated.trust.carried_tasks import CARRIED, CarriedTask
 from hazemap.federated.trust.device_tasks import Task
-from hazemap.federated.trust.one_hot_reports import vectors
 from hazemap.federated.trust.randomised_reports import debiased
 from hazemap.federated.trust.report_batch import asked_of
-from hazemap.federated.trust.report_carriers import ByTwoServers
-from hazemap.federated.trust.two_server_recipes import asked, recipe_blank
-from hazemap.federated.trust.two_server_tasks import PRECISION, batch_interval, round_noise, round_tasks
-from hazemap.federated.trust.two_servers import TwoServerPrices
+from hazemap.federated.trust.report_carriers import CARRIED, ByTwoServers, CarriedTask
+from hazemap.federated.trust.two_server_tasks import (
+    PRECISION,
+    asked,
+    batch_interval,
+    recipe_blank,
+    round_noise,
+    round_tasks,
+)
+from hazemap.federated.trust.two_servers import TwoServerPrices, vectors
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.random_stream import Stream
 from hazemap.queries.noisy_queries import Answer, Question

@@ -12,7 +12,7 @@ from hazemap.federated.server.campaign_spec import Campaign
 from hazemap.federated.server.carried_statement import assumed_of_carrier, trust_of
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling, SecureSumPrices
 from hazemap.federated.trust.device_tasks import pure
-from hazemap.federated.trust.one_report_prices import OneReportPrices
+from hazemap.federated.trust.one_report import OneReportPrices
 from hazemap.federated.trust.randomised_reports import ReportPrices
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.federated.trust.report_carriers import ByOneReport, ByShuffler, ByTwoServers

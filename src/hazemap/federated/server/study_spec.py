@@ -15,7 +15,7 @@ from hazemap.federated.trust.device_tasks import Task
 from hazemap.federated.trust.recipe_terms import randomiser_of
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.federated.trust.report_carriers import CARRIERS, SECURE_SUM, ByOneReport, ByShuffler, ByTwoServers
-from hazemap.federated.trust.two_server_recipes import recipe_blank, recipe_report
+from hazemap.federated.trust.two_server_tasks import recipe_blank, recipe_report
 from hazemap.field_types import check_fields
 from hazemap.privacy.amplification.zcdp_of_sum import zcdp_of_sum
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP

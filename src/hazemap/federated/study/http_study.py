@@ -12,8 +12,7 @@ from hazemap.federated.recipes.recipe import KNOWN as OF_RECIPES
 from hazemap.federated.recipes.recipe import Recipe
 from hazemap.federated.service.bounded_answer import asked
 from hazemap.federated.service.operator_line import MOST
-from hazemap.federated.study.study_answers import RoundAnswer, StudyAnswers
-from hazemap.federated.study.study_budget import StudyBudget
+from hazemap.federated.study.study_answers import RoundAnswer, StudyAnswers, StudyBudget
 from hazemap.privacy.statement import Statement
 from hazemap.queries.noisy_queries import Answer
 

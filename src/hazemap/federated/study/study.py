@@ -1,9 +1,11 @@
-"""`hazemap.Study`: recipes asked one after the other, each answer a table with intervals."""
+"""`hazemap.Study`: recipes asked one after the other, each answer a data frame with intervals and the budget left."""
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from pandas import DataFrame
 
 from hazemap.encoders import Encoder
 from hazemap.errors import HazemapError, InputError, TranscriptMismatch, Unanswerable
@@ -12,15 +14,17 @@ from hazemap.federated.recipes.recipe import Recipe
 from hazemap.federated.recipes.recipe_bins import RecipeBins
 from hazemap.federated.study.http_study import HttpStudy
 from hazemap.federated.study.population_study import Population, PopulationStudy
-from hazemap.federated.study.study_answers import NUMBERS, StudyAnswers, counts_of
-from hazemap.federated.study.study_budget import StudyBudget
+from hazemap.federated.study.study_answers import NUMBERS, StudyAnswers, StudyBudget, counts_in_words, counts_of
 from hazemap.privacy.budget import PureDP
 from hazemap.queries.algorithm_session import Session, Unrecorded
 from hazemap.queries.noisy_queries import Algorithm, Answer, Query, Question
 from hazemap.releases.base_release import AnyPath
+from hazemap.releases.notebook_table import NotebookTable, plain
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+    from rich.console import Group
+
 
 T = TypeVar("T")
 
@@ -72,7 +76,7 @@ class Study:
     >>> import numpy as np
     >>> from hazemap.federated.recipes.policy_document import example
     >>> from hazemap.federated.recipes.population_table import PopulationTable
-    >>> from hazemap.federated.recipes.token_sequences import TokenSequences
+    >>> from hazemap.federated.recipes.population_table import TokenSequences
     >>> people = PopulationTable.of_people(np.array([7]), (TokenSequences.of_texts(["to be"], length=2),))
     >>> Study(people, "next_word", policy=example()).left
     StudyBudget(epsilon=Fraction(1, 2), delta=Fraction(1, 1000000), reports=1)
@@ -156,8 +160,6 @@ class Study:
 
 def tabled(recipe: Recipe, answer: Answer, assumptions: tuple[str, ...], confidence: float = 0.95) -> "DataFrame":
     """An answer to a recipe as a table, with its promise: O(bins · features)."""
-    from hazemap.federated.study.answer_table import AnswerTable
-
     check_columns(recipe)
     columns = counts_of(answer, confidence)
     found = recipe.decoded(columns["count"])
@@ -195,3 +197,41 @@ def _recipe_of(encoder: Encoder) -> Recipe:
 
 def _is_query(question: type[Question]) -> bool:
     return question is Query
+
+
+class AnswerTable(DataFrame):  # type: ignore[misc]  # pandas has no types here
+    """A pandas data frame in every respect; sorted and filtered, it is still shown as an answer.
+
+    What lacks the columns of an answer is shown as any other frame.
+    """
+
+    @property
+    def _constructor(self) -> Any:
+        return AnswerTable
+
+    def notebook_table(self) -> NotebookTable:
+        """Labels, counts and intervals; beneath them who is not in them, what it cost, and what is left."""
+        labels = [name for name in self.columns if name not in NUMBERS]
+        said, confidence = self.attrs, float(self.attrs.get("confidence", 0.95))
+        counts = counts_in_words(*(self[name].to_numpy(dtype=float) for name in NUMBERS))
+        words = zip(*(map(plain, self[name]) for name in labels), strict=True) if labels else ((),) * len(self)
+        rows = tuple((*row, *numbers) for row, numbers in zip(words, counts, strict=True))
+        people = said.get("people")
+        heading = "Answer" if people is None else f"{people:,} people answered"
+        notes = []
+        if "none" in said:
+            ((count, interval),) = counts_in_words(*([said["none"][name]] for name in NUMBERS))
+            notes.append(f"Without an answer: {count} ({100 * confidence:.6g} % interval {interval})")
+        notes += [f"Left of the study's budget: {said['left']}"] if "left" in said else []
+        notes += [f"Promise: {each}" for each in said.get("promise", ())[:2]]
+        columns = (*map(plain, labels), "people", f"{100 * confidence:.6g} % interval")
+        return NotebookTable(heading, columns, rows, tuple(notes), words=len(labels))
+
+    def _repr_html_(self) -> str | None:
+        if set(NUMBERS) <= set(self.columns):
+            return self.notebook_table().html()
+        shown: str | None = super()._repr_html_()
+        return shown
+
+    def __rich__(self) -> "Group | str":
+        return self.notebook_table().rich() if set(NUMBERS) <= set(self.columns) else repr(self)

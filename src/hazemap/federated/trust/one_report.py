@@ -1,17 +1,67 @@
 """One report of each person, and the whole tree: two servers walk down it, and add noise at every question."""
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from hazemap.federated.trust.one_report_prices import OneReportPrices, moved
-from hazemap.federated.trust.prefix_walk import MOST_PREFIXES, PrefixWalk
+from hazemap.encoders import Counts, Encoder
+from hazemap.federated.trust.prefix_walk import MOST_PREFIXES, PrefixWalk, flat
 from hazemap.federated.trust.report_batch import BatchedReports, ReportBatch, asked_of
-from hazemap.federated.trust.two_servers import ADMITTED, BOTH_FOLLOW, CRYPTOGRAPHY, TOGETHER, noisy, of_batches
+from hazemap.federated.trust.two_servers import (
+    ADMITTED,
+    BOTH_FOLLOW,
+    CRYPTOGRAPHY,
+    TOGETHER,
+    noisy,
+    of_batches,
+    price_share,
+)
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.two_server_noise import TwoServerNoise
 from hazemap.queries.noisy_queries import Answer, Question
+from hazemap.tables.contribution_bounding import Sensitivity
 from hazemap.tables.votes import VotesTable
+
+
+def moved(encoder: Encoder) -> Sensitivity:
+    """How far a person's rows, there or not, move a question: twice as far where who is nowhere is counted, too.
+
+    Everybody reports. So rows that are there or not turn a path into that of nowhere, which counts in another cell
+    (`protocols.dap.walk_terms`).
+
+    >>> from hazemap import AtMostRows, Leaves, Outside, Quadtree
+    >>> cells = Leaves.at_level(Quadtree.world(depth=1), 1)
+    >>> moved(Counts(cells, AtMostRows(1, Outside.DROP))).l1, moved(Counts(cells, AtMostRows(1, Outside.PEOPLE))).l1
+    (1, 2)
+    """
+    outside = any(isinstance(each, Counts) and each.bounding.outside.asked for each in flat(encoder))
+    return Sensitivity(*(2 * each for each in encoder.sensitivity)) if outside else encoder.sensitivity
+
+
+@dataclass(frozen=True)
+class OneReportPrices:
+    """Each of two servers adds the whole noise, for rows that move a question as far as `moved` says.
+
+    >>> from hazemap import AtMostRows, Leaves, Outside, PureDP, Quadtree
+    >>> counts = Counts(Leaves.at_level(Quadtree.world(depth=1), 1), AtMostRows(1, Outside.DROP))
+    >>> round(OneReportPrices(PureDP(1)).stddev(counts, Fraction(1, 10)), 2)
+    19.99
+    """
+
+    budget: Budget
+
+    def noise(self, encoder: Encoder, share: Fraction) -> TwoServerNoise:
+        """Of each server, for a share of the budget."""
+        return TwoServerNoise.within(self.budget.part(share), moved(encoder))
+
+    def stddev(self, encoder: Encoder, share: Fraction) -> float:
+        """The standard deviation of the noise in each sum."""
+        return self.noise(encoder, share).stddev
+
+    def share(self, encoder: Encoder, stddev: float) -> Fraction:
+        """The least share that buys a standard deviation this small."""
+        return price_share(self.budget, moved(encoder), stddev)
 
 
 class OneReport(BatchedReports):

@@ -8,8 +8,7 @@ from hazemap.encoders import Encoder
 from hazemap.errors import InputError, NotOpened, Unanswerable
 from hazemap.federated.trust.checked_contribution import within
 from hazemap.federated.trust.cohort_assumptions import Sampling
-from hazemap.federated.trust.random_sampling import happens
-from hazemap.federated.trust.sampled_table import SampledTable
+from hazemap.federated.trust.sampled_table import SampledTable, happens
 from hazemap.field_types import check_fields
 from hazemap.machine_code.arrays import Ints
 from hazemap.privacy.random_stream import Stream

@@ -5,14 +5,12 @@ from fractions import Fraction
 from hazemap.encoders import Counts, Encoder
 from hazemap.errors import InputError
 from hazemap.federated.protocols.secure_aggregation.modular_packing import packed_length
-from hazemap.federated.trust.cell_strings import CellStrings
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.device_tasks import pure
-from hazemap.federated.trust.one_hot_reports import histograms
-from hazemap.federated.trust.prefix_walk import flat
+from hazemap.federated.trust.prefix_walk import CellStrings, flat
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.federated.trust.shuffled import noise_of, terms_of
-from hazemap.federated.trust.two_servers import BatchReportPrices, ones_allowed
+from hazemap.federated.trust.two_servers import BatchReportPrices, histograms, ones_allowed
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.queries.algorithm_session import Transcript

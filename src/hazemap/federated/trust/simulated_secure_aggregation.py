@@ -9,9 +9,8 @@ from hazemap.errors import InputError, TranscriptMismatch, Unanswerable
 from hazemap.federated.trust.checked_contribution import within
 from hazemap.federated.trust.cohort_assumptions import Cohort, Participation, Sampling, SecureSumPrices
 from hazemap.federated.trust.device_tasks import check_report, pure, round_price
-from hazemap.federated.trust.random_sampling import happens
 from hazemap.federated.trust.randomised_reports import ReportLaw, ReportPrices, check_most, debiased, law_for_numbers
-from hazemap.federated.trust.sampled_table import SampledTable
+from hazemap.federated.trust.sampled_table import SampledTable, happens
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.privacy.random_stream import Stream

@@ -3,7 +3,12 @@
 A round asks for one vector or several, in each of which a person has a single 1 or none. Each is a task of its own:
 Prio3MultihotCountVec with at most one 1, which unlike a histogram needs no place for people without a row, so that a
 device's rows, there or not, move each sum by 1 at most, and only one of them. Each task's noise costs its part of the
-round's price. Its batch is all reports of the task. A recipe's reports carry noise of their own (`two_server_recipes`).
+round's price. Its batch is all reports of the task.
+
+To a recipe a device randomises its bin as for a secure sum, and splits the bits in shares. The servers prove that they
+are bits, and no more of them 1 than an honest report has; honest coins they cannot prove. Each adds reports of people
+who hold nothing, as many as the price counts on others: so it holds where one server is honest, whoever else has
+reported.
 """
 
 from fractions import Fraction
@@ -27,17 +32,62 @@ from hazemap.federated.protocols.dap.vdaf_configuration import (
     VdafConfiguration,
 )
 from hazemap.federated.protocols.dap.walk_terms import WalkTerms
-from hazemap.federated.trust.carried_tasks import CarriedTask
-from hazemap.federated.trust.cell_strings import CellStrings
-from hazemap.federated.trust.device_tasks import pure
-from hazemap.federated.trust.one_hot_reports import vectors
-from hazemap.federated.trust.report_carriers import ByOneReport, ByTwoServers
-from hazemap.federated.trust.two_server_recipes import recipe_blank, recipe_report
+from hazemap.federated.recipes.recipe import Recipe
+from hazemap.federated.trust.device_tasks import Task, pure
+from hazemap.federated.trust.prefix_walk import CellStrings
+from hazemap.federated.trust.recipe_terms import check_recipe_sum
+from hazemap.federated.trust.report_batch import ReportBatch
+from hazemap.federated.trust.report_carriers import ByOneReport, ByTwoServers, CarriedTask
+from hazemap.federated.trust.two_servers import ones_allowed, vectors
+from hazemap.privacy.local_randomisers import Asymmetric, Symmetric, UnaryEncoding
 from hazemap.privacy.mechanisms import DiscreteLaplace
 from hazemap.privacy.two_server_noise import TwoServerNoise
 from hazemap.queries.noisy_queries import Query
 from hazemap.tables.contribution_bounding import Bounding
 from hazemap.vdaf.bit_vector_circuits import shortest_chunk_length
+
+
+def recipe_batch(task: Task, carrier: ByTwoServers) -> ReportBatch:
+    """Who is asked, and how many reports are in the smallest sum that is opened; `InputError` if none hides another.
+
+    >>> from hazemap.federated.recipes.recipe_file import EXAMPLE, recipe_from_toml
+    >>> from hazemap.federated.trust.cohort_assumptions import Cohort
+    >>> task = Task.asking(recipe_from_toml(EXAMPLE), "words", 1, Cohort(20_000, 10_000))
+    >>> recipe_batch(task, ByTwoServers("https://one.example/", "https://two.example/", 18_000)).honest
+    16000
+    """
+    cohort = task.cohort
+    return ReportBatch(cohort.people, carrier.minimum, cohort.corrupt, cohort.sampling)
+
+
+def recipe_report(task: Task, carrier: ByTwoServers) -> MultihotConfiguration:
+    """What the servers prove of each report: its length, and how many bits it sets at most.
+
+    `InputError` unless the smallest sum that they open is over the people that the recipe states, and tells no more
+    than it states.
+    """
+    recipe, law = asked(task)
+    batch = recipe_batch(task, carrier)
+    check_recipe_sum(recipe, law, batch.minimum, batch.honest)
+    most = ones_allowed(law, recipe.size, batch)
+    return MultihotConfiguration(recipe.size, shortest_chunk_length(recipe.size + most.bit_length()), most)
+
+
+def recipe_blank(task: Task, carrier: ByTwoServers) -> BlankReports:
+    """What each server adds: with the person's own report they are as many as the price is computed for.
+
+    `InputError` for a law that no task can name.
+    """
+    _, law = asked(task)
+    return BlankReports.of(law, recipe_batch(task, carrier).honest - 1)
+
+
+def asked(task: Task) -> tuple[Recipe, Symmetric | Asymmetric | UnaryEncoding]:
+    """The recipe of a round, and how its reports are randomised."""
+    if task.recipe is None or task.randomiser is None:
+        raise InputError("this round asks no recipe")
+    return task.recipe, task.randomiser
+
 
 PRECISION: Final = 7 * 86_400
 """Seconds: times of reports are told to the week, and a round is over in two."""

@@ -21,9 +21,10 @@ from hazemap.engines.duckdb_connection import DuckDBConnection, literal, quoted
 from hazemap.engines.person_ids import Coded, TextIds
 from hazemap.engines.table_source import SourcePart, TableSource, named_numbers
 from hazemap.errors import LedgerError
-from hazemap.federated.device import event_population, recipe_answer
+from hazemap.federated.device.recipes import recipe_answer
 from hazemap.federated.protocols.shuffle import client
 from hazemap.federated.shuffler import shuffler_service
+from hazemap.federated.study import population_study
 from hazemap.federated.trust import device_tasks
 from hazemap.lab.audit import planted_row_faults
 from hazemap.lab.audit.fault_list import PLANTS, fault, known, planted, replaced
@@ -262,7 +263,7 @@ def skipped_none_bin() -> Iterator[None]:
         place = own(recipe, *rest)
         return -1 if place == recipe.none_bin else place
 
-    with replaced(event_population, "reported_bin", found), replaced(_unary(), "report", silent):
+    with replaced(population_study, "reported_bin", found), replaced(_unary(), "report", silent):
         yield
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from hazemap.errors import HazemapError
-from hazemap.federated.device import enrolment, event_store
-from hazemap.federated.device.encrypted_store import EncryptedStore
-from hazemap.federated.device.event_population import EventPopulation
+from hazemap.federated.device import enrolment
+from hazemap.federated.device.store import event_store
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.recipes.event_stream import EventField, EventStream, EventType, EventValue
 from hazemap.federated.recipes.features import Categories, Feature
@@ -20,9 +20,9 @@ from hazemap.federated.recipes.policy import AnalysisBudget, Carrier, DeviceLimi
 from hazemap.federated.recipes.query_class import AnyQueryOverFields, StreamFieldName
 from hazemap.federated.recipes.recipe import Recipe
 from hazemap.federated.recipes.sql_query import SqlQuery
-from hazemap.federated.study.population_study import PopulationStudy
+from hazemap.federated.study.population_study import EventPopulation, PopulationStudy
 from hazemap.federated.trust.cohort_assumptions import Cohort
-from hazemap.federated.trust.recipe_secure_sums import RecipeSecureSums
+from hazemap.federated.trust.in_memory_secure_aggregation import RecipeSecureSums
 from hazemap.lab.audit.audited_settings import REPORT, STUDY, AuditedSetting
 from hazemap.lab.audit.observed_output import Observation
 from hazemap.machine_code.arrays import Ints

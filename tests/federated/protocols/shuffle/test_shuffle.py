@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
+from tests.federated.trust.in_memory_shuffle import Shuffler
 from tests.privacy.polya_law import fit, laplace_law
 
 from hazemap.errors import InputError, NotOpened, Refused
@@ -17,7 +18,6 @@ from hazemap.federated.protocols.shuffle.additive_parts import split
 from hazemap.federated.protocols.shuffle.analyser import opened
 from hazemap.federated.protocols.shuffle.client import INFO, SUITE, messages
 from hazemap.federated.protocols.shuffle.shuffle_parameters import ShuffleParameters
-from hazemap.federated.protocols.shuffle.shuffler import Shuffler
 from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.privacy.random_permutation import in_any_order
 from hazemap.privacy.random_stream import Stream

@@ -11,8 +11,7 @@ from tests.federated.recipes.asking import recipe, typing
 
 from hazemap.codec import dumps, loads
 from hazemap.errors import InputError, TranscriptMismatch
-from hazemap.federated.recipes.buckets import MOST_BINS
-from hazemap.federated.recipes.features import PrefixTree
+from hazemap.federated.recipes.features import MOST_BINS, PrefixTree
 from hazemap.federated.recipes.recipe import NoMatch
 from hazemap.federated.recipes.recipe_bins import KNOWN
 from hazemap.federated.study.searches import FrequentSequences, ItemCounts, ListedSequences

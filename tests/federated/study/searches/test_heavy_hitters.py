@@ -11,10 +11,9 @@ from tests.federated.recipes.asking import recipe, starts
 
 from hazemap.codec import dumps, loads
 from hazemap.errors import InputError
-from hazemap.federated.recipes.buckets import MOST_BINS
+from hazemap.federated.recipes.features import MOST_BINS, StringPrefixes
 from hazemap.federated.recipes.population_table import PopulationTable
 from hazemap.federated.recipes.recipe_bins import KNOWN
-from hazemap.federated.recipes.string_prefixes import StringPrefixes
 from hazemap.federated.study.searches import HeavyHitters
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream

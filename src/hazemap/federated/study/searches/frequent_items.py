@@ -6,10 +6,8 @@ from fractions import Fraction
 import numpy as np
 
 from hazemap.errors import InputError
-from hazemap.federated.recipes.buckets import LONGEST_PREFIX, MOST_BINS
-from hazemap.federated.recipes.features import Categories, PrefixTree
+from hazemap.federated.recipes.features import LONGEST_PREFIX, MOST_BINS, Categories, PrefixTree, StringPrefixes
 from hazemap.federated.recipes.recipe import Recipe
-from hazemap.federated.recipes.string_prefixes import StringPrefixes
 from hazemap.federated.study.searches.item_counts import (
     ItemCounts,
     asked,

@@ -14,8 +14,7 @@ from hazemap.estimate.confidence_margins import reach
 from hazemap.estimate.leading_intervals import leading
 from hazemap.estimate.mean_intervals import loudest
 from hazemap.estimate.report_intervals import report_intervals
-from hazemap.federated.recipes.buckets import MOST_TOKENS
-from hazemap.federated.recipes.features import BucketRule, Feature
+from hazemap.federated.recipes.features import MOST_TOKENS, BucketRule, Feature
 from hazemap.federated.recipes.recipe import NoMatch, Recipe
 from hazemap.federated.recipes.recipe_bins import RecipeBins
 from hazemap.federated.recipes.sql_query import LONGEST_VALUE

@@ -7,8 +7,7 @@ from math import floor, isfinite, log, sqrt
 import numpy as np
 
 from hazemap.errors import InputError
-from hazemap.federated.recipes.buckets import MOST_BINS
-from hazemap.federated.recipes.features import NumericEdges
+from hazemap.federated.recipes.features import MOST_BINS, NumericEdges
 from hazemap.federated.recipes.recipe import Recipe
 from hazemap.federated.study.searches.item_counts import ItemCounts, asked, check_template, counted_items
 from hazemap.field_types import EqualByFields, check_fields, own_array
