@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { countedOf, nounOf } from "../../../shared/src/estimand.js";
 import { LANGUAGES } from "../../../shared/src/texts.js";
 import type { PagePayload } from "../payload/release.js";
 import { CATALOGUE, type Key } from "./catalogue.js";
@@ -39,6 +40,25 @@ test("parts are put in as they are, once", () => {
   assert.equal(words.counted(of("constructor")), "constructor");
   assert.equal(words.counted(of("rows", 3)), "rows counted, at most 3 each");
   assert.equal(words.counted(of("people", null, 24)), "people counted, at most 24 places each");
+});
+
+test("every language says what is counted, in words of its own, with how much of it a person gives", () => {
+  for (const language of LANGUAGES) {
+    const said = (most: number | null, places: number | null) =>
+      countedOf({ noun: "visits", most, places }, language, (value) => `<${value}>`);
+    const noun = nounOf({ noun: "visits", most: null, places: null }, language);
+    assert.equal(noun === "visits", language === "en");
+    for (const [most, places, parts] of [
+      [3, null, ["<3>"]],
+      [null, 24, ["<24>"]],
+      [3, 24, ["<3>", "<24>"]],
+    ] as const) {
+      const text = said(most, places);
+      assert.ok(text.includes(noun), text);
+      assert.deepEqual(text.match(/<\d+>/g), [...parts], text);
+      assert.deepEqual(holes(text), [], text);
+    }
+  }
 });
 
 test("numbers have as many digits as their noise deserves", () => {
