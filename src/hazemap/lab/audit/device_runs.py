@@ -11,6 +11,7 @@ from hazemap import codec
 from hazemap.algorithms.adaptive_tree import Adaptive
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import HazemapError
+from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.local import LocalReports
 from hazemap.federated.trust.one_report import OneReport
@@ -91,7 +92,10 @@ def _of_devices(source: str) -> MemoryTable:
 
 
 def _cohort(setting: AuditedSetting, people: int) -> Cohort:
-    return Cohort(people, people, DROPOUT if setting.dropping else Fraction(0), Fraction(0))
+    """In semi-honest mode where people drop out: the other would need more of them for so many to be missing."""
+    if setting.dropping is None:
+        return Cohort(people, people, Fraction(0), Fraction(0))
+    return Cohort(people, people, DROPOUT, Fraction(0), mode=Mode.SEMI_HONEST)
 
 
 def _algorithm(setting: AuditedSetting) -> Any:

@@ -48,7 +48,7 @@ DEPTH = 5
 """The square of places is cut so often: 1,024 places."""
 
 METHODS = (
-    *("auto", "adaptive", "adaptive-grid", "uniform-grid", "fitted-level", "kd-tree", "kd-tree-uniform", "kd-hybrid"),
+    *("auto", "adaptive", "fitted-level", "adaptive-grid", "uniform-grid", "kd-tree", "kd-tree-uniform", "kd-hybrid"),
     *(
         "privtree",
         "htf",
@@ -64,7 +64,10 @@ METHODS = (
     *("flat:5", "hierarchical:4", "geometric:4", "hb:4", "hb-least:4", "privlet:4", "singular:5", "laplace-clip:5"),
     "top:10",
 )
-"""Every method of `hazemap release` that needs no districts, with levels that suit the square."""
+"""Every method of `hazemap release` that needs no districts, with levels that suit the square.
+
+The short audit gives each the rule at its place: an adaptive grid is made under no rule of distinct cells.
+"""
 
 RULES = ("one row", "rows:3", "cells:3", "one vote", "rows are people")
 CURATORS = ("kd-tree", "kd-tree-uniform", "kd-hybrid", "privtree", "htf", "htf-published", "htf+")
