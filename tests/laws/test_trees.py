@@ -215,6 +215,17 @@ def test_children_have_the_cell_as_parent_and_their_spans_tile_its_span(tree: Tr
 
 
 @every_tree
+def test_no_other_number_stands_for_a_cell(tree: Tree, box: Box) -> None:
+    """Else a list of distinct numbers would hold a cell twice."""
+    cells = np.unique(np.concatenate([some[:3] for some in walks(tree, 0)]))
+    bits = np.array([pair << at for pair in (1, 3) for at in range(63)] + [1 << 63], dtype=np.uint64)
+    others, which = (cells[:, None] ^ bits).ravel(), np.repeat(cells, len(bits))
+    real = (tree.level(others) >= 0) & (tree.level(others) <= tree.depth) & (others != NOWHERE)
+    others, which = others[real], which[real]
+    assert not ((tree.level(others) == tree.level(which)) & (tree.span(others)[0] == tree.span(which)[0])).any()
+
+
+@every_tree
 @given(seeds)
 @quick
 def test_the_cell_of_a_row_lies_in_its_cell_one_level_up(tree: Tree, box: Box, seed: int) -> None:
