@@ -248,3 +248,14 @@ def test_no_call_unpacks_a_tuple_that_it_has_just_written():
         if any(isinstance(each, ast.Starred) and isinstance(each.value, ast.Tuple) for each in node.args)
     ]
     assert calls == []
+
+
+def test_every_error_is_made_where_it_is_raised():
+    """One that is kept as a constant grows with every traceback, and holds what their frames hold."""
+    kept = [
+        f"{path.relative_to(PACKAGE)}:{node.lineno}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Name) and node.exc.id.isupper()
+    ]
+    assert kept == []

@@ -251,6 +251,15 @@ def test_an_enrolment_that_is_no_enrolment_is_said_so(store, said, error):
         asyncio.run(DeviceProcess(store, FEW).enrol(SERVER, "token", Scripted(said)))
 
 
+def test_an_enrolment_that_fails_again_and_again_keeps_nothing_of_it(store):
+    def frames():
+        with pytest.raises(CodecError) as caught:
+            asyncio.run(enrolment.enrolled(enrolment.Enrolment.create(), Scripted(answer(201)), SERVER, "token"))
+        return len(caught.traceback)
+
+    assert len({frames() for _ in range(3)}) == 1
+
+
 def test_a_server_that_is_busy_at_an_enrolment_is_left_alone_for_a_minute_at_most(store, monkeypatch):
     slept, busy = [], [Unreachable("busy", wait) for wait in (1e300, 7.0, None)]
 

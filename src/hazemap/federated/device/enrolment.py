@@ -156,9 +156,9 @@ async def _challenged(http_transport: HttpTransport, at: str, identity: Identity
     try:
         server, nonce, signature = map(bytes.fromhex, fields)
     except ValueError:
-        raise _NOT_AGREED from None
+        raise _not_agreed() from None
     if (len(server), len(nonce), len(signature)) != (KEY, CHALLENGE, SIGNATURE):
-        raise _NOT_AGREED
+        raise _not_agreed()
     return Challenge(server, nonce, signature)
 
 
@@ -166,7 +166,9 @@ async def _posted(http_transport: HttpTransport, path: str, content: Mapping[str
     return await http_transport.send("POST", path, content=json.dumps(content).encode(), kind="application/json")
 
 
-_NOT_AGREED = CodecError("the server's word on the enrolment is not written as agreed")
+def _not_agreed() -> CodecError:
+    """Made anew each time: an error keeps every traceback that it was raised with."""
+    return CodecError("the server's word on the enrolment is not written as agreed")
 
 
 def _texts(content: bytes, *names: str) -> list[str]:
@@ -175,9 +177,9 @@ def _texts(content: bytes, *names: str) -> list[str]:
         fields = parsed(content, WORD)
         found = [fields[name] for name in names]
     except (CodecError, KeyError, TypeError):
-        raise _NOT_AGREED from None
+        raise _not_agreed() from None
     if not all(isinstance(each, str) for each in found):
-        raise _NOT_AGREED
+        raise _not_agreed()
     return found
 
 
