@@ -39,6 +39,7 @@ def row(found: Found, seed: int) -> dict[str, Any]:
         "taken": found.taken,
         "faults": len(found.faults),
         "slowest_ms": round(found.slowest * 1_000, 1),
+        "grown_mb": found.grown,
         "cpu_s": round(found.seconds),
         "seed": seed,
         "commit": commit.strip(),

@@ -47,7 +47,7 @@ class Reader(NamedTuple):
 
 @dataclass
 class Found:
-    """What came of the inputs to one reader. Times are CPU seconds; `slowest` is that of one input."""
+    """What came of the inputs to one reader. Times are CPU seconds, `slowest` that of one input; `grown` is MB."""
 
     name: str
     inputs: int = 0
@@ -56,6 +56,7 @@ class Found:
     faults: list[str] = field(default_factory=list)
     seconds: float = 0
     slowest: float = 0
+    grown: int = 0
 
 
 class Unsound(Exception):
@@ -204,6 +205,11 @@ def tried(found: Found, check: Check, data: bytes) -> None:
     found.slowest = max(found.slowest, took)
 
 
+def most_memory() -> int:
+    """The most memory of this process so far, in MB: one that keeps something of every input grows."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+
+
 def timed(check: Check, data: bytes) -> float:
     """CPU seconds that an input takes, whatever comes of it."""
     start = thread_time()
@@ -239,13 +245,13 @@ def fuzzed(
             rng, found = random.Random(f"{seed} {name}"), Found(name)  # noqa: S311 - to be drawn again alike
             for data in reader.valid:
                 reader.check(data)
-            start = thread_time()
+            start, before = thread_time(), most_memory()
             for at in range(1, number + 1):
                 if at & 15 == 1:
                     wind()
                 tried(found, reader.check, drawn(rng, reader, everything))
                 if at % EVERY == 0 or at == number:
-                    found.seconds = thread_time() - start
+                    found.seconds, found.grown = thread_time() - start, most_memory() - before
                     tell(found)
             results.append(found)
     return results
