@@ -24,7 +24,7 @@ from hazemap.federated.trust.local import LocalReports
 from hazemap.federated.trust.one_report import OneReport
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.federated.trust.report_carriers import ByOneReport, ByShuffler, ByTwoServers, CarriedTask
-from hazemap.federated.trust.shuffled import Shuffled, ShuffledReports
+from hazemap.federated.trust.shuffled import ShuffledParts, ShuffledReports
 from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.federated.trust.two_server_tasks import round_tasks
 from hazemap.federated.trust.two_servers import TwoServers
@@ -47,7 +47,7 @@ TRUSTS = {
     "two servers": lambda stream: TwoServers(TOWN, EVERYBODY, stream),
     "one report": lambda stream: OneReport(TOWN, EVERYBODY, 6, stream),
     "two servers, randomised": lambda stream: TwoServers(TOWN, EVERYBODY, stream, local_epsilon=Fraction(4)),
-    "shuffled parts": lambda stream: Shuffled(TOWN, EVERYBODY, stream),
+    "shuffled parts": lambda stream: ShuffledParts(TOWN, EVERYBODY, stream),
     "local reports": lambda stream: LocalReports(TOWN, PEOPLE, stream=stream),
 }
 STACKS = {"sketch", "hierarchical:3", "geometric:3", "privlet:3"}

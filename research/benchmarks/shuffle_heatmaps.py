@@ -3,7 +3,7 @@
 usage: shuffle_heatmaps.py [REPETITIONS] [LARGEST]   12 and 1,000,000 by default
 
 People with a home in the synthetic city and 1 to 19 places around it share out one vote each, in `scale` whole parts.
-Everything is simulated by its exact law (`Shuffled`); bytes are those of the sealed parts that a person would send.
+Everything is simulated by its law (`ShuffledParts`); bytes are those of the sealed parts that a person would send.
 The distance is exact, on the ground (L1, unit square) and seen at 128². Bands are two standard errors of the mean over
 draws of people and noise. Writes results/shuffle_heatmaps.json, a figure and the page of the documentation.
 """
@@ -21,7 +21,7 @@ import numpy as np
 from hazemap.algorithms import PublishedPyramid, Pyramid
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.federated.trust.report_bytes import of_shuffled_parts
-from hazemap.federated.trust.shuffled import Shuffled, noise_of, terms_of
+from hazemap.federated.trust.shuffled import ShuffledParts, noise_of, terms_of
 from hazemap.lab.compare.density_metrics import density, kl, pearson, similarity
 from hazemap.lab.compare.earth_movers_distance import emd
 from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
@@ -80,8 +80,8 @@ def of_sample(known: Visits) -> Trust:
 EVERYBODY = "a curator of everybody"
 TRUSTS: dict[str, Callable[[Visits], Trust]] = {
     "a curator": of_sample,
-    "a shuffler": lambda known: Shuffled(known.table, whole(known.people)),
-    "a shuffler, wary": lambda known: Shuffled(known.table, wary(known.people), dropping=Fraction(1, 20)),
+    "a shuffler": lambda known: ShuffledParts(known.table, whole(known.people)),
+    "a shuffler, wary": lambda known: ShuffledParts(known.table, wary(known.people), dropping=Fraction(1, 20)),
     EVERYBODY: lambda known: Curator(known.table),
 }
 COMPARED = tuple(name for name in TRUSTS if name != EVERYBODY)

@@ -26,7 +26,7 @@ from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.federated.trust.local import LocalReports
 from hazemap.federated.trust.one_report import OneReport
 from hazemap.federated.trust.report_batch import ReportBatch
-from hazemap.federated.trust.shuffled import Shuffled, ShuffledReports
+from hazemap.federated.trust.shuffled import ShuffledParts, ShuffledReports
 from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.federated.trust.two_servers import TwoServers
 from hazemap.lab.compare.compared_methods import Method
@@ -91,7 +91,7 @@ TRUSTS: dict[str, Made] = {
     ),
     "a shuffler, in parts": (
         PURE,
-        lambda table: Shuffled(table, BATCH),
+        lambda table: ShuffledParts(table, BATCH),
         lambda asked: report_bytes.of_shuffled_parts(asked, PURE, BATCH),
     ),
     "a shuffler, randomised reports": (

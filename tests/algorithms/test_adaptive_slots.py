@@ -17,7 +17,7 @@ from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.federated.trust.local import LocalReports
 from hazemap.federated.trust.one_report import OneReport
 from hazemap.federated.trust.report_batch import ReportBatch
-from hazemap.federated.trust.shuffled import Shuffled, ShuffledReports
+from hazemap.federated.trust.shuffled import ShuffledParts, ShuffledReports
 from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.federated.trust.two_servers import TwoServers
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
@@ -167,7 +167,7 @@ def samples(commuters, stream):
         "secure sums": (SimulatedSecureAggregation(commuters, cohort, stream, Fraction(1, 20)), pure),
         "two servers": (TwoServers(commuters, batch, stream), pure),
         "two servers, randomised": (TwoServers(commuters, batch, stream, local_epsilon=Fraction(8)), PureDP(4)),
-        "shuffled parts": (Shuffled(commuters, batch, stream), pure),
+        "shuffled parts": (ShuffledParts(commuters, batch, stream), pure),
         "shuffled reports": (ShuffledReports(commuters, batch, spilled, stream), spilled),
         "local reports": (LocalReports(commuters, people, stream=stream), PureDP(4)),
     }

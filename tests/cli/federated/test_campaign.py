@@ -8,7 +8,7 @@ import time
 import httpx
 import numpy as np
 import pytest
-from server.fleet import crowd
+from tests.federated.server.fleet import crowd
 from tests.cli.serving import Process
 
 from hazemap.cells import Leaves

@@ -12,7 +12,7 @@ from hazemap.encoders import Counts
 from hazemap.federated.server.claimed_noise import claimable
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.report_batch import ReportBatch
-from hazemap.federated.trust.shuffled import Shuffled, ShuffledReports
+from hazemap.federated.trust.shuffled import ShuffledParts, ShuffledReports
 from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.federated.trust.two_servers import TwoServers
 from hazemap.privacy.budget import ApproxDP, PureDP
@@ -30,7 +30,7 @@ MODELS = {
     "secure aggregation": (SimulatedSecureAggregation(TABLE, COHORT, **DROPPED), PURE),
     "reports": (SimulatedSecureAggregation(TABLE, COHORT, **DROPPED, local_epsilon=Fraction(4)), APPROX),
     "two servers": (TwoServers(TABLE, BATCH, **DROPPED), PURE),
-    "shuffled": (Shuffled(TABLE, BATCH, **DROPPED), PURE),
+    "shuffled": (ShuffledParts(TABLE, BATCH, **DROPPED), PURE),
     "shuffled reports": (ShuffledReports(TABLE, BATCH, APPROX, **DROPPED), APPROX),
 }
 

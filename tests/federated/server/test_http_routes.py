@@ -16,7 +16,7 @@ from hazemap.codec import dumps
 from hazemap.errors import CodecError, StoreError
 from hazemap.federated.server import device_endpoints
 from hazemap.federated.server.device_endpoints import said, written
-from hazemap.federated.server.shard import SeatTask
+from hazemap.federated.server.device_enrolment import SeatTask
 from hazemap.federated.service.http_limits import HttpLimits
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.privacy_unit import FULL

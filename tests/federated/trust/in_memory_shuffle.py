@@ -14,7 +14,7 @@ from hazemap.federated.trust.checked_contribution import contribution
 from hazemap.federated.trust.cohort_assumptions import Sampling, noisy_answer
 from hazemap.federated.trust.report_batch import ReportBatch, asked_of
 from hazemap.federated.trust.sampled_table import happens, one_by_one, without_replacement
-from hazemap.federated.trust.shuffled import Shuffled, noise_of, terms_of
+from hazemap.federated.trust.shuffled import ShuffledParts, noise_of, terms_of
 from hazemap.machine_code.arrays import Ints
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.random_permutation import in_any_order
@@ -83,7 +83,7 @@ class Shuffler:
         return shuffled
 
 
-class InMemoryShuffle(Shuffled):
+class InMemoryShuffle(ShuffledParts):
     """Answers by shuffled messages of the people of a table, each with a share of the noise, sealed to an analyser.
 
     Its answers have the law of `Shuffled`. A message costs some 200 µs, and a person sends dozens for each block of

@@ -18,7 +18,7 @@ from hazemap.encoders import Concatenation, Counts
 from hazemap.errors import InputError, NotOpened, Unanswerable
 from hazemap.federated.trust.cohort_assumptions import Sampling
 from hazemap.federated.trust.report_batch import ReportBatch
-from hazemap.federated.trust.shuffled import Shuffled, ShuffledReportPrices, ShuffledReports, ShufflePrices
+from hazemap.federated.trust.shuffled import ShuffledParts, ShuffledReportPrices, ShuffledReports, ShufflePrices
 from hazemap.privacy.amplification.shuffle_bounds import clone_bound
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.random_stream import Stream
@@ -37,9 +37,9 @@ def noise(trust, times, price):
 
 def test_sums_of_honest_people_carry_a_curator_s_noise():
     """Chi-square; the twin assumes that a third works with the analyser, so that all add half as much again."""
-    found = noise(Shuffled(TOWN, BATCH, Stream.fixed(b"shuffled")), 60, PureDP("0.5"))
+    found = noise(ShuffledParts(TOWN, BATCH, Stream.fixed(b"shuffled")), 60, PureDP("0.5"))
     assert fit(found, laplace_law(Fraction(2))) > LEVEL
-    wary = Shuffled(TOWN, replace(BATCH, corrupt=Fraction(1, 3)), Stream.fixed(b"wary"))
+    wary = ShuffledParts(TOWN, replace(BATCH, corrupt=Fraction(1, 3)), Stream.fixed(b"wary"))
     more = noise(wary, 100, PureDP("0.5"))
     assert fit(more, polya_law(Fraction(3, 2), Fraction(2))) > LEVEL
     assert fit(more, laplace_law(Fraction(2))) < LEVEL
@@ -61,8 +61,8 @@ def test_the_real_shuffle_and_its_simulation_have_one_law():
         return np.concatenate(answers).tolist()
 
     real = drawn(InMemoryShuffle(SMALL, batch, Stream.fixed(b"real")), 25, PureDP(1))
-    assert alike(real, drawn(Shuffled(SMALL, batch, Stream.fixed(b"law")), 1_000, PureDP(1))) > LEVEL
-    assert alike(real, drawn(Shuffled(SMALL, batch, Stream.fixed(b"twin")), 1_000, PureDP("0.4"))) < LEVEL
+    assert alike(real, drawn(ShuffledParts(SMALL, batch, Stream.fixed(b"law")), 1_000, PureDP(1))) > LEVEL
+    assert alike(real, drawn(ShuffledParts(SMALL, batch, Stream.fixed(b"twin")), 1_000, PureDP("0.4"))) < LEVEL
 
 
 def test_the_real_shuffle_adds_up_what_people_have_and_stays_closed_below_its_minimum():
@@ -93,11 +93,11 @@ def test_the_share_for_a_little_less_noise_is_the_next_one():
 
 
 def test_a_shuffle_of_parts_spends_pure_epsilon_and_needs_a_crowd():
-    trust = Shuffled(TOWN, BATCH)
+    trust = ShuffledParts(TOWN, BATCH)
     with pytest.raises(InputError, match="give epsilon alone"):
         trust.prices(ZCDP(1))
     with pytest.raises(InputError, match="ask more people"):
-        Shuffled(SMALL, ReportBatch(18, 18)).answer(Query(COUNTS, 1), SILENT)
+        ShuffledParts(SMALL, ReportBatch(18, 18)).answer(Query(COUNTS, 1), SILENT)
     with pytest.raises(Unanswerable, match="cohort=None"):
         trust.answer(Query(COUNTS, 1, cohort=2), SILENT)
 
@@ -146,6 +146,6 @@ def test_reports_are_paid_from_the_budget_that_was_known_beforehand():
 
 
 def test_statements_say_who_may_not_work_together():
-    for trust in (Shuffled(TOWN, BATCH), ShuffledReports(TOWN, BATCH, APPROXIMATE)):
+    for trust in (ShuffledParts(TOWN, BATCH), ShuffledReports(TOWN, BATCH, APPROXIMATE)):
         assert any("do not work together" in line for line in trust.assumptions)
         assert any("3,000 people" in line for line in trust.assumptions)

@@ -18,7 +18,7 @@ from hazemap.federated.trust.local import LocalReports
 from hazemap.federated.trust.one_report import OneReport
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.federated.trust.report_carriers import USUAL_LEVELS
-from hazemap.federated.trust.shuffled import Shuffled, ShuffledReports
+from hazemap.federated.trust.shuffled import ShuffledParts, ShuffledReports
 from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.federated.trust.two_servers import TwoServers
 from hazemap.planning.city_in_slots import CityInSlots
@@ -133,7 +133,7 @@ TRUSTS: dict[str, _Form] = {
     "shuffled": _Form(
         "the shuffler with the analyser",
         True,
-        lambda table, people, _budget, stream: Shuffled(table, _batch(people), stream),
+        lambda table, people, _budget, stream: ShuffledParts(table, _batch(people), stream),
         lambda asked, people, budget: report_bytes.of_shuffled_parts(asked, budget, _batch(people)),
     ),
     "shuffled-reports": _Form(

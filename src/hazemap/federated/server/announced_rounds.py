@@ -14,9 +14,9 @@ from typing import Final
 
 from hazemap.errors import NotOpened, Refused
 from hazemap.federated.server.campaign_store import CampaignStore
-from hazemap.federated.server.device_enrolment import Device, Enrolled
+from hazemap.federated.server.device_enrolment import Device, SeatTask
 from hazemap.federated.server.round_failure import PAID
-from hazemap.federated.server.shard import Late, SeatTask
+from hazemap.federated.server.shard import LateAnswer
 from hazemap.federated.service.store import Contradiction, Write
 from hazemap.federated.trust.report_carriers import ANNOUNCED
 
@@ -121,7 +121,7 @@ def nothing_more(_: Device) -> bytes:
 
 def no_credentials(_: Device, keys: bytes) -> bytes:  # noqa: ARG001 - see `Issue`
     """Of a round whose carrier takes no credentials that a device asks for."""
-    raise Late("no credentials are given out for this round")
+    raise LateAnswer("no credentials are given out for this round")
 
 
 Issue = Callable[[Device, bytes], bytes]
@@ -156,12 +156,12 @@ class OpenRound:
         return self.states.get(device.name, ("", ""))[0] == ASKED
 
 
-class Announcing:
+class AnnouncedRounds:
     """All rounds that are announced now."""
 
-    def __init__(self, store: CampaignStore, enrolled: Enrolled) -> None:
+    def __init__(self, store: CampaignStore) -> None:
         self.running: dict[bytes, OpenRound] = {}
-        self._store, self._enrolled = store, enrolled
+        self._store = store
 
     async def turnout(
         self,
@@ -180,10 +180,7 @@ class Announcing:
         states = {name: (state, reason) for name, state, reason in rows}
         until = datetime.now(UTC) + timedelta(seconds=seconds)
         there = OpenRound(announcement, states, until, own, issue)
-        people = [device for device in self._enrolled if device.name in states]
         self.running[announcement.batch] = there
-        for device in people:
-            device.announced[announcement.batch] = there
         try:
             while (left := (until - datetime.now(UTC)).total_seconds()) > 0 and there.turnout.silent:
                 pause = min(left, quiet) if quiet is not None and there.turnout.sent >= enough else left
@@ -196,44 +193,50 @@ class Announcing:
             return there.turnout
         finally:
             del self.running[announcement.batch]
-            for device in people:
-                device.announced.pop(announcement.batch, None)
 
-    @staticmethod
-    def work(device: Device) -> SeatTask | None:
-        """The first announcement that a device has not answered."""
-        for batch, there in device.announced.items():
+    def asks(self, device: Device, batch: bytes) -> bool:
+        """Whether a device is among a round's people."""
+        return self._asking(device, batch) is not None
+
+    def _asking(self, device: Device, batch: bytes) -> OpenRound | None:
+        there = self.running.get(batch)
+        return there if there is not None and device.name in there.states else None
+
+    def work(self, device: Device) -> SeatTask | None:
+        """The first announcement that a device has not answered. O(rounds)."""
+        for batch, there in self.running.items():
             if there.waits_for(device):
                 return SeatTask(batch, ANNOUNCED, there.announcement.task, there.own(device), there.until)
         return None
 
     async def credentials(self, device: Device, batch: bytes, keys: bytes) -> bytes:
-        """A device's credentials for a round; that it has them is on the disk before they leave. `Late` if unasked.
+        """A device's credentials for a round; that it has them is on the disk before they leave.
 
         Who asks again gets the same. Who has said that the report has arrived may ask again, too: the answer is lost.
-        `Refused` for keys that the device has not signed, `Late` where it has declined: the database decides that,
-        whatever the device says at the same time.
+        `Refused` for keys that the device has not signed. `LateAnswer` if unasked, or where the device has declined:
+        the database decides that, whatever the device says at the same time.
         """
-        there = device.announced.get(batch)
+        there = self._asking(device, batch)
         if there is None or there.states[device.name][0] == DECLINED:
-            raise Late(_OVER)
+            raise LateAnswer(_OVER)
         made = await asyncio.to_thread(there.issue, device, keys)
         if device.name not in there.credited:
             try:
                 await self._store.write(Write(_CREDITED, (batch, device.name), rows=1))
             except Contradiction:
-                raise Late(_OVER) from None
+                raise LateAnswer(_OVER) from None
             there.credited.add(device.name)
         return made
 
     async def answered(self, device: Device, batch: bytes, declined: str | None, *also: Write) -> None:
-        """A device says that it has reported, or why it declines: on the disk when this returns. `Late` if unasked.
+        """A device says that it has reported, or why it declines: on the disk when this returns.
 
-        What is written `also` is in its transaction, or alone where the device had answered before.
+        `LateAnswer` if unasked. What is written `also` is in its transaction, or alone where the device had answered
+        before.
         """
-        there = device.announced.get(batch)
+        there = self._asking(device, batch)
         if there is None:
-            raise Late(_OVER)
+            raise LateAnswer(_OVER)
         if not there.waits_for(device):
             if also:
                 await self._store.write(*also)

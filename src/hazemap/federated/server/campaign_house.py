@@ -3,12 +3,12 @@
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
-from hazemap.federated.server.announced_rounds import Announcing
+from hazemap.federated.server.announced_rounds import AnnouncedRounds
 from hazemap.federated.server.campaign_store import CampaignStore
-from hazemap.federated.server.device_enrolment import Enrolled
+from hazemap.federated.server.device_enrolment import EnrolledDevices
 from hazemap.federated.server.peer_servers import PeerServers
 from hazemap.federated.server.polling_interval import Pace
-from hazemap.federated.server.shard import Seating
+from hazemap.federated.server.shard import RunningShards
 from hazemap.privacy.signing_identities import Identity
 
 
@@ -17,11 +17,11 @@ class CampaignHouse:
     """The parts of one coordinator that its campaigns share."""
 
     store: CampaignStore
-    enrolled: Enrolled
-    seating: Seating
+    enrolled: EnrolledDevices
+    seating: RunningShards
     pool: Executor
     pace: Pace
-    announcing: Announcing
+    announcing: AnnouncedRounds
     peers: PeerServers
     identity: Identity
     """the coordinator's own, which devices pin when they enrol"""

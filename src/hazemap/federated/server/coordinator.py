@@ -16,14 +16,14 @@ from hazemap.codec import dumps
 from hazemap.errors import BudgetError, InputError, Refused
 from hazemap.federated.protocols.secure_aggregation.graph_degree import degree_and_threshold
 from hazemap.federated.server import campaign_status as status
-from hazemap.federated.server.announced_rounds import Announcing
+from hazemap.federated.server.announced_rounds import AnnouncedRounds
 from hazemap.federated.server.audit_log import AuditLog
 from hazemap.federated.server.campaign_house import CampaignHouse
 from hazemap.federated.server.campaign_spec import Campaign, Deadlines, campaign_from
 from hazemap.federated.server.campaign_status import so_far
 from hazemap.federated.server.campaign_store import CampaignStore, stored_exchanges
 from hazemap.federated.server.campaign_worker import CampaignCharge, Worker
-from hazemap.federated.server.device_enrolment import Admission, Device, Enrolled
+from hazemap.federated.server.device_enrolment import Admission, Device, EnrolledDevices
 from hazemap.federated.server.enrolment_challenges import Challenges
 from hazemap.federated.server.metrics import Metrics
 from hazemap.federated.server.networked_trust import check_wired, networked
@@ -33,7 +33,7 @@ from hazemap.federated.server.polling_interval import Pace
 from hazemap.federated.server.roles import Principal
 from hazemap.federated.server.secure_sum_events import SumEvent
 from hazemap.federated.server.secure_sum_plan import SecureSumPlan, ShardOutcome
-from hazemap.federated.server.shard import Seating
+from hazemap.federated.server.shard import RunningShards
 from hazemap.federated.server.studies import RecipeJudge, Studies
 from hazemap.federated.server.study_house import StudyHouse
 from hazemap.federated.service.store import Write, instant
@@ -82,10 +82,10 @@ class OverLimit(BudgetError):
     """A campaign that costs more than an analyst may spend."""
 
 
-class CountedSeating(Seating):
+class CountedShards(RunningShards):
     """The running shards, which are counted when they end."""
 
-    def __init__(self, store: CampaignStore, enrolled: Enrolled, pool: Executor, metrics: Metrics) -> None:
+    def __init__(self, store: CampaignStore, enrolled: EnrolledDevices, pool: Executor, metrics: Metrics) -> None:
         super().__init__(store, enrolled, pool)
         self._metrics = metrics
 
@@ -122,12 +122,12 @@ class Coordinator:
     ) -> None:
         self.store, self.folder, self.ledger = store, folder, ledger
         self.pace = pace or Pace()
-        self.enrolled = Enrolled(store, admission)
+        self.enrolled = EnrolledDevices(store, admission)
         self.challenges = challenges or Challenges(Identity.create())
         self.audit, self.metrics = AuditLog(store), metrics or Metrics()
         self.pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="shards")
-        self.seating = CountedSeating(store, self.enrolled, self.pool, self.metrics)
-        self.announcing = Announcing(store, self.enrolled)
+        self.seating = CountedShards(store, self.enrolled, self.pool, self.metrics)
+        self.announcing = AnnouncedRounds(store)
         self.house = CampaignHouse(
             store=store,
             enrolled=self.enrolled,

@@ -20,10 +20,10 @@ from starlette.requests import ClientDisconnect
 from hazemap.codec import Limits, parsed
 from hazemap.errors import CodecError, InputError, Refused, StoreError
 from hazemap.federated.server.coordinator import Coordinator
-from hazemap.federated.server.device_enrolment import Device
+from hazemap.federated.server.device_enrolment import Device, Seat, SeatTask
 from hazemap.federated.server.polling_interval import jittered
 from hazemap.federated.server.role_guard import READ
-from hazemap.federated.server.shard import Late, SeatTask, ShardSeat
+from hazemap.federated.server.shard import LateAnswer
 from hazemap.federated.service.http_limits import HttpLimits
 from hazemap.federated.service.rate_limit import RateLimit
 from hazemap.federated.service.route_guard import (
@@ -71,7 +71,7 @@ async def complain(send: Send, status: int, error: str, headers: Iterable[Header
     await reply(send, status, json.dumps({"error": error}).encode(), (JSON, *headers))
 
 
-_CODES: Final[Codes] = ((Late, 409), (Refused, 422))
+_CODES: Final[Codes] = ((LateAnswer, 409), (Refused, 422))
 
 
 class DeviceEndpoints:
@@ -100,7 +100,7 @@ class DeviceEndpoints:
             await complain(send, 404, "no such address: POST to /v1/tasks/ and the 64 hexadecimal digits of a session")
             return
         session = bytes.fromhex(found[1])
-        seat, announced = device.seats.get(session), session in device.announced
+        seat, announced = device.seats.get(session), self._coordinator.announcing.asks(device, session)
         if seat is None and not announced:
             await self._seatless(session, send)
             return
@@ -114,7 +114,7 @@ class DeviceEndpoints:
                 await self._take(device, seat, refusal, scope, receive, send)
         except ClientDisconnect:
             return
-        except (TooLong, Late, Refused, InputError, CodecError, StoreError) as error:
+        except (TooLong, LateAnswer, Refused, InputError, CodecError, StoreError) as error:
             code = code_of(error, _CODES)
             headers = [(name.lower().encode(), value.encode()) for name, value in headers_of(error, code).items()]
             await complain(send, code, str(error), headers)
@@ -149,7 +149,7 @@ class DeviceEndpoints:
         if len(content) >= READ:
             self._reads.owe(device.name, len(content) // READ)
         if found is not None:
-            found[0].shard.sum.down[found[0].position] += len(content)
+            found[0].load(len(content))
         await reply(send, 200, content, headers)
 
     def _wait(self, device: Device) -> float:
@@ -175,14 +175,14 @@ class DeviceEndpoints:
         await reply(send, 200, await self._coordinator.announcing.credentials(device, batch, keys), [BYTES])
 
     async def _take(
-        self, device: Device, seat: ShardSeat, refusal: bool, scope: Scope, receive: Receive, send: Send
+        self, device: Device, seat: Seat, refusal: bool, scope: Scope, receive: Receive, send: Send
     ) -> None:
-        content = await body(scope, receive, REASON if refusal else seat.shard.sum.longest)
+        content = await body(scope, receive, REASON if refusal else seat.longest)
         if refusal:
-            await seat.shard.decline(seat.position, said(content))
+            await seat.decline(said(content))
         else:
             head = deposited(scope)
-            await seat.shard.answer(seat.position, content, *device.deposit(head))
+            await seat.answer(content, *device.deposit(head))
             device.head = head or device.head
         await reply(send, 204)
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from math import inf
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple, Protocol
 
 from hazemap.errors import ConversationError, InputError, Refused
 from hazemap.federated.server.attestation import Attestation, attest
@@ -23,10 +23,6 @@ from hazemap.federated.server.campaign_store import CampaignStore
 from hazemap.federated.server.enrolment_codes import EnrolmentCodes, spelled
 from hazemap.federated.service.access_tokens import fresh, kept, same
 from hazemap.federated.service.store import Write, instant
-
-if TYPE_CHECKING:
-    from hazemap.federated.server.announced_rounds import OpenRound
-    from hazemap.federated.server.shard import ShardSeat
 
 _ENROL = (
     "INSERT INTO devices (device, identity, ticket, enrolled, expires) VALUES (?, ?, ?, ?, ?) "
@@ -54,6 +50,36 @@ class Admission:
     days: float = 90
 
 
+class SeatTask(NamedTuple):
+    """What a device must answer: a message of the protocol; with an invitation, the task as well."""
+
+    session: bytes
+    stage: int
+    task: str | None
+    message: bytes
+    until: datetime
+
+
+class Seat(Protocol):
+    """A device's place in a sum that runs (`shard.ShardSeat`)."""
+
+    @property
+    def longest(self) -> int:
+        """Bytes of the longest answer that it may give."""
+
+    def work(self) -> SeatTask | None:
+        """What it is asked now, if anything."""
+
+    def load(self, size: int) -> None:
+        """So many bytes went to it."""
+
+    async def answer(self, message: bytes, *also: Write) -> None:
+        """Its answer to this stage, with what is written in the same transaction."""
+
+    async def decline(self, reason: str) -> None:
+        """It takes no part any more, for this reason; `ConversationError` where it has answered this stage."""
+
+
 @dataclass(eq=False)
 class Device:
     """An enrolled device as the server knows it: when it was last heard of (monotonic), and where it has a seat.
@@ -69,8 +95,7 @@ class Device:
     revoked: bool = False
     seen: float = -inf
     head: bytes = b""
-    seats: "dict[bytes, ShardSeat]" = field(default_factory=dict)
-    announced: "dict[bytes, OpenRound]" = field(default_factory=dict)
+    seats: dict[bytes, Seat] = field(default_factory=dict)
 
     def heard(self) -> None:
         """It is there."""
@@ -81,7 +106,7 @@ class Device:
         return () if head in (b"", self.head) else (Write(_HEAD, (head, self.name)),)
 
 
-class Enrolled:
+class EnrolledDevices:
     """Every device, in memory: a poll asks no database."""
 
     def __init__(self, store: CampaignStore, admission: Admission) -> None:
@@ -174,7 +199,7 @@ class Enrolled:
         await self._store.write(Write(_REVOKE, (instant(), os.urandom(32), name)))
         for seat in list(device.seats.values()):
             with suppress(ConversationError):  # it has answered this stage, and will not answer the next
-                await seat.shard.decline(seat.position, "revoked by the operator")
+                await seat.decline("revoked by the operator")
 
     async def all(self) -> list[dict[str, Any]]:
         """Every device that was ever enrolled, the oldest first, and seconds since it was heard of."""

@@ -21,13 +21,13 @@ from hazemap.codec import dumps
 from hazemap.errors import InputError, NotOpened, TranscriptMismatch, Unanswerable
 from hazemap.federated.server.campaign_spec import Campaign, Deadlines
 from hazemap.federated.server.campaign_store import CampaignStore
-from hazemap.federated.server.device_enrolment import Enrolled, named
+from hazemap.federated.server.device_enrolment import EnrolledDevices, named
 from hazemap.federated.server.failed_round import ended_by, have_paid, reopened
 from hazemap.federated.server.polling_interval import Pace
 from hazemap.federated.server.round_failure import failure
 from hazemap.federated.server.secure_sum_events import SumEvent
 from hazemap.federated.server.secure_sum_plan import COLUMNS, SecureSumPlan, ShardOutcome, Summary, identities
-from hazemap.federated.server.shard import Seating
+from hazemap.federated.server.shard import RunningShards
 from hazemap.federated.service.store import Write
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling, SecureSumPrices, noisy_answer
 from hazemap.federated.trust.device_tasks import Task, pure, round_price
@@ -93,8 +93,8 @@ class DeviceRounds:
 
     campaign: RoundOrder
     store: CampaignStore
-    enrolled: Enrolled
-    seating: Seating
+    enrolled: EnrolledDevices
+    seating: RunningShards
     pool: Executor
     pace: Pace
     missing: int = 0

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 from hazemap.errors import ConversationError, Refused, StoreError
 from hazemap.federated.protocols.secure_aggregation.messages import MESSAGES, Stage
 from hazemap.federated.server.campaign_spec import Deadlines
 from hazemap.federated.server.campaign_store import CampaignStore
-from hazemap.federated.server.device_enrolment import Device, Enrolled
+from hazemap.federated.server.device_enrolment import Device, EnrolledDevices, Seat, SeatTask
 from hazemap.federated.server.secure_sum_events import END_OF_STAGE, RecordedSum, SumEvent
 from hazemap.federated.server.secure_sum_plan import SecureSumPlan, ShardOutcome
 from hazemap.federated.service.store import Write
@@ -34,18 +34,8 @@ _REPLIES = {message.stage: message.kind for message in MESSAGES}
 Acknowledged = asyncio.Future[None]
 
 
-class Late(ConversationError):
+class LateAnswer(ConversationError):
     """A reply that was not, or no longer, asked for. It does no harm, and its sender is not at fault."""
-
-
-class SeatTask(NamedTuple):
-    """What a device must answer: a message of the protocol; with an invitation, the task as well."""
-
-    session: bytes
-    stage: int
-    task: str | None
-    message: bytes
-    until: datetime
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +44,27 @@ class ShardSeat:
 
     shard: "Shard"
     position: int
+
+    @property
+    def longest(self) -> int:
+        """Bytes of the longest answer that it may give."""
+        return self.shard.sum.longest
+
+    def work(self) -> SeatTask | None:
+        """What it is asked now, if anything."""
+        return self.shard.work(self.position)
+
+    def load(self, size: int) -> None:
+        """So many bytes went to it."""
+        self.shard.sum.down[self.position] += size
+
+    async def answer(self, message: bytes, *also: Write) -> None:
+        """Its answer to this stage, with what is written in the same transaction."""
+        await self.shard.answer(self.position, message, *also)
+
+    async def decline(self, reason: str) -> None:
+        """It takes no part any more, for this reason."""
+        await self.shard.decline(self.position, reason)
 
 
 class Shard:
@@ -104,7 +115,8 @@ class Shard:
         """A device's reply: stored, and taken by the protocol, when this returns. The same reply again is no fault.
 
         What is written `also` is in its transaction, or alone where the reply was here before.
-        `Late` where it is not asked for; `Refused` or `CodecError` where it breaks the protocol, as by a second answer.
+        `LateAnswer` where it is not asked for; `Refused` or `CodecError` where it breaks the protocol, as by a second
+        answer.
         """
         digest = sha256(message).digest()
         stored = self._replies.get(position)
@@ -113,7 +125,7 @@ class Shard:
         elif self._before.get(position) != digest:
             early = len(message) < 2 or message[1] < _REPLIES[self.sum.stage]
             if early or (self._asked(position) is None and not stored):
-                raise Late("this was not asked for, or it came too late: ask for work again")
+                raise LateAnswer("this was not asked for, or it came too late: ask for work again")
             if stored:
                 raise Refused("this stage was answered in other words: a device that was put back leaves the session")
             return await self._happens(SumEvent(position, message), digest, *also)
@@ -124,7 +136,7 @@ class Shard:
     async def decline(self, position: int, reason: str) -> None:
         """A device will not answer: it counts as dropped, and nobody waits for it."""
         if self._asked(position) is None:
-            raise Late("nothing is asked that could be declined")
+            raise LateAnswer("nothing is asked that could be declined")
         await self._happens(SumEvent.leaving(position, reason), b"")
 
     def _asked(self, position: int) -> bytes | None:
@@ -175,7 +187,7 @@ class Shard:
             _fail(self._over, error)
             return
         if self._over.done():  # the campaign was stopped
-            _fail(acknowledged, Late("this session is over"))
+            _fail(acknowledged, LateAnswer("this session is over"))
             return
         self._events.append((event, acknowledged))
         self._start()
@@ -262,10 +274,10 @@ def _fail(future: "asyncio.Future[Any]", error: Exception) -> None:
         future.exception()  # it is no bug that nobody waits any more
 
 
-class Seating:
+class RunningShards:
     """The running shards of all campaigns. A device has at most one seat in each; it may have several in all."""
 
-    def __init__(self, store: CampaignStore, enrolled: Enrolled, pool: Executor) -> None:
+    def __init__(self, store: CampaignStore, enrolled: EnrolledDevices, pool: Executor) -> None:
         self.running: dict[bytes, Shard] = {}
         self.people = 0
         self._store, self._enrolled, self._pool = store, enrolled, pool
@@ -293,10 +305,10 @@ class Seating:
                 device.seats.pop(session, None)
 
     @staticmethod
-    def work(device: Device) -> tuple[ShardSeat, SeatTask] | None:
+    def work(device: Device) -> tuple[Seat, SeatTask] | None:
         """The first thing that a device is asked, if anything."""
         for seat in device.seats.values():
-            work = seat.shard.work(seat.position)
+            work = seat.work()
             if work:
                 return seat, work
         return None

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from hazemap.federated.server.campaign_house import CampaignHouse
 from hazemap.federated.server.campaign_store import CampaignStore
-from hazemap.federated.server.device_enrolment import Enrolled
+from hazemap.federated.server.device_enrolment import EnrolledDevices
 from hazemap.federated.server.metrics import Metrics
 from hazemap.federated.server.networked_secure_aggregation import DeviceRounds
 from hazemap.federated.server.networked_two_servers import TwoServerRecipes
@@ -27,7 +27,7 @@ class StudyHouse:
         return self.parts.store
 
     @property
-    def enrolled(self) -> Enrolled:
+    def enrolled(self) -> EnrolledDevices:
         """The devices."""
         return self.parts.enrolled
 

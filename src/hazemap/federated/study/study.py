@@ -141,7 +141,7 @@ class Study:
         self.trust.stop()
 
     def run(self, algorithm: Algorithm[T]) -> T:
-        """Let an algorithm ask, round after round: `FrequentSequences`, `HeavyHitters`, `Refine`, or one of your own.
+        """Let an algorithm ask, round after round: `FrequentSequences`, `HeavyHitters`, `EdgeRefinement`, or your own.
 
         Each round is paid by its recipe. Run again after a crash, it reads the rounds that were answered.
         """

@@ -123,7 +123,7 @@ def session_of(
     stages = _BEFORE_THE_VECTOR[mode]
     leaving = np.flatnonzero(happens(stream, len(identities), dropping)).tolist()
     silent = {position: stages[stream.below(len(stages))] for position in leaving}
-    return secure_sum(terms, identities, vectors, seed, silent, _Agreed(task), stream)
+    return secure_sum(terms, identities, vectors, seed, silent, _Agreement(task), stream)
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class _Person:
 
 
 @dataclass(frozen=True)
-class _Agreed:
+class _Agreement:
     """Insists on the parameters that follow from the task, as a device does."""
 
     task: Task

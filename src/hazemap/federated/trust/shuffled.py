@@ -82,7 +82,7 @@ class ShufflePrices:
         return share if self.stddev(encoder, share) <= stddev else share + _STEP  # where the division was rounded
 
 
-class Shuffled(BatchedReports):
+class ShuffledParts(BatchedReports):
     """Answers as a shuffled sum of parts would, by its exact law: a curator's sums, in pure ε.
 
     Each person adds a Pólya share of the noise, made for the batch's `honest` people, and splits the vector in parts
@@ -93,7 +93,7 @@ class Shuffled(BatchedReports):
     >>> from hazemap import Adaptive, AtMostRows, MemoryTable, Quadtree, PureDP, Unrecorded, run
     >>> rng = np.random.default_rng(5)
     >>> table = MemoryTable(np.arange(5_000), {"lon": rng.normal(0, 9, 5_000), "lat": rng.normal(0, 9, 5_000)})
-    >>> trust = Shuffled(table, ReportBatch(people=2_000, minimum=1_800, corrupt=Fraction(1, 20)))
+    >>> trust = ShuffledParts(table, ReportBatch(people=2_000, minimum=1_800, corrupt=Fraction(1, 20)))
     >>> result = run(Adaptive(Quadtree.world(depth=8), AtMostRows(1)), trust, PureDP(1), Unrecorded())
     >>> trust.reports
     [2000, 2000, 2000, 2000, 2000]

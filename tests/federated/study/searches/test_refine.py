@@ -12,7 +12,7 @@ from hazemap.errors import InputError
 from hazemap.federated.recipes.features import NumericEdges
 from hazemap.federated.recipes.population_table import PopulationTable
 from hazemap.federated.recipes.recipe_bins import KNOWN
-from hazemap.federated.study.searches import Refine
+from hazemap.federated.study.searches import EdgeRefinement
 from hazemap.federated.study.searches.refine import FINEST
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
@@ -21,7 +21,7 @@ from hazemap.trust.curator import Curator
 
 FIRST = recipe(NumericEdges((0, 1)))
 NO_NOISE = PureDP(10_000)
-SEARCH = Refine(FIRST, 0, 1_000, 0.25, buckets=16)
+SEARCH = EdgeRefinement(FIRST, 0, 1_000, 0.25, buckets=16)
 
 
 def waiting(numbers: np.ndarray) -> PopulationTable:
@@ -29,7 +29,7 @@ def waiting(numbers: np.ndarray) -> PopulationTable:
     return PopulationTable(np.arange(len(numbers) + 1), (np.asarray(numbers, dtype=np.float64),))
 
 
-def asked(search: Refine, numbers: np.ndarray, budget=NO_NOISE, seed=b"refine"):
+def asked(search: EdgeRefinement, numbers: np.ndarray, budget=NO_NOISE, seed=b"refine"):
     return run(search, Curator(waiting(numbers), Stream.fixed(seed)), budget, Unrecorded())
 
 
@@ -95,14 +95,14 @@ def test_every_run_costs_the_budget_and_its_edges_ascend_from_end_to_end(numbers
 def test_the_finest_edges_are_different_floats(low, step):
     """Fifty steps at both ends of the longest range that a step allows: they ascend, as a recipe's edges must."""
     for high in (low + 50.5 * step, (FINEST - 1) * step):
-        search = Refine(FIRST, low, high, step, buckets=2)
+        search = EdgeRefinement(FIRST, low, high, step, buckets=2)
         for first in (0, search._steps - 50):
             edges = search._rule(first + np.arange(51.0)).edges
             assert len(set(edges)) == 51
 
 
 def test_a_search_travels():
-    assert loads(dumps(SEARCH), (*KNOWN, Refine)) == SEARCH
+    assert loads(dumps(SEARCH), (*KNOWN, EdgeRefinement)) == SEARCH
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ class QuerySandbox:
                 cursor = connection.execute(query.text, _handed(query))
                 columns = len(cursor.description or ())
                 _fetched(cursor, self.limits)
-            except (_Stopped, sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
+            except (_QueryStop, sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
                 reason = authorizer.refused or f"this query cannot run, even without events: {error!s:.200}"
                 raise Refused(reason) from None
         touched = authorizer.touched
@@ -136,7 +136,7 @@ class QuerySandbox:
                 self._load(connection, admitted, source)
                 with _guarded(connection, self.limits, authorizer, meter):
                     rows = _fetched(connection.execute(admitted.query.text, _handed(admitted.query)), self.limits)
-        except _Stopped as stopped:
+        except _QueryStop as stopped:
             return QueryOutcome((), stopped.failure, meter.thousands)
         except MemoryError:
             return QueryOutcome((), QueryFailure.MEMORY, meter.thousands)
@@ -153,7 +153,7 @@ class QuerySandbox:
             if wanted:
                 events = list(islice(source.events(stream.name, wanted), self.limits.events + 1))
                 if len(events) > self.limits.events:
-                    raise _Stopped(QueryFailure.EVENTS)
+                    raise _QueryStop(QueryFailure.EVENTS)
                 _check_types(events, stream, wanted)
                 _insert(connection, stream.name, wanted, events)
         connection.execute("COMMIT")
@@ -217,7 +217,7 @@ class Authorizer:
         return None
 
 
-class _Stopped(Exception):
+class _QueryStop(Exception):
     """A query goes beyond its limits."""
 
     def __init__(self, failure: QueryFailure) -> None:
@@ -309,7 +309,7 @@ def _fetched(cursor: sqlite3.Cursor, limits: QueryLimits) -> tuple[tuple[Value |
         rows += part
         letters += sum(len(each) for row in part for each in row if isinstance(each, str | bytes))
         if len(rows) > limits.rows or letters > limits.letters:
-            raise _Stopped(QueryFailure.ROWS)
+            raise _QueryStop(QueryFailure.ROWS)
     return tuple(rows)
 
 

@@ -38,7 +38,7 @@ class DeviceRows:
 
     A mark is 1 for yes and 0 for no (see `values.boolean_attribute.BinaryAttribute`), NaN where a row has none.
 
-    >>> PersonRows.of([2.35], [48.85], time=0).weight
+    >>> DeviceRows.of([2.35], [48.85], time=0).weight
     array([1.])
     """
 

@@ -46,7 +46,7 @@ class RefinedBuckets(EqualByFields):
 
 
 @dataclass(frozen=True)
-class Refine:
+class EdgeRefinement:
     """A numeric feature in buckets of about equal counts: full ones are cut and empty ones merged, round after round.
 
     The first round asks `buckets` of equal width from `low` to `high`. After each, the edges move to where the answer
@@ -61,7 +61,7 @@ class Refine:
     ...     "delays", 1, "app", "how long people wait", SqlQuery("SELECT seconds FROM waits"), (),
     ...     (Feature("seconds", NumericEdges((0, 60))),), Fraction(4), Fraction(1), Fraction(1, 10**6), 1_000,
     ... )
-    >>> Refine(delays, 0, 60, 0.5).last_share
+    >>> EdgeRefinement(delays, 0, 60, 0.5).last_share
     Fraction(1, 2)
     """
 
