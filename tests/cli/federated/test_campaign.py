@@ -8,8 +8,8 @@ import time
 import httpx
 import numpy as np
 import pytest
-from tests.federated.server.fleet import crowd
 from tests.cli.serving import Process
+from tests.federated.server.fleet import crowd
 
 from hazemap.cells import Leaves
 from hazemap.cli.federated.campaign_display import densities, drawn, typed, watched

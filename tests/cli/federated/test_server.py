@@ -12,8 +12,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from tests.federated.server.fleet import FakeDevice
 from tests.cli.serving import Process
+from tests.federated.server.fleet import FakeDevice
 
 
 def certificate(folder):

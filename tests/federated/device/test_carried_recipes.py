@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.federated.device.recipe_room import OPEN, POLICY, STREAMS, STUDY, TINY, recipe, typing
 from tests.federated.device.room import entry_of
-from tests.federated.device.test_carried_answers import ONE, THREE, TWO, Server, announcement
+from tests.federated.device.test_report_sender import ONE, THREE, TWO, Server, announcement
 from tests.issuing import ISSUER, given
 
 from hazemap.codec import dumps

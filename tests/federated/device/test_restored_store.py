@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import pytest
-from tests.federated.device import test_carried_answers as carried_maps
 from tests.federated.device import test_carried_recipes as recipes
+from tests.federated.device import test_report_sender as carried_maps
 from tests.federated.device.recipe_room import OPEN, STREAMS, recipe_task, typing
 from tests.federated.device.room import FEW, NOW, Room, settle, task
 from tests.federated.device.test_agent import SERVER, answer, made, stepped
 from tests.federated.device.test_agent import work as written
-from tests.federated.device.test_carried_answers import ONE
+from tests.federated.device.test_report_sender import ONE
 from tests.issuing import given
 
 from hazemap.federated.device.account.activity_log import ActivityLog

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tests.federated.shuffler.test_shuffled_line import (
+from tests.federated.shuffler.test_shuffler_route import (
     ANALYSER,
     CARRIED,
     MIX,

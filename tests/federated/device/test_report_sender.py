@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pytest
 from tests.federated.device.room import TREE, settle
-from tests.federated.shuffler.test_shuffled_line import CARRIED, RULES, SERVER, URL, Wire, reporting, told
+from tests.federated.shuffler.test_shuffler_route import CARRIED, RULES, SERVER, URL, Wire, reporting, told
 from tests.issuing import ISSUER, given
 
 from hazemap.cells import Leaves
