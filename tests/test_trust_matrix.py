@@ -21,7 +21,7 @@ from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.device_tasks import Task
 from hazemap.federated.trust.in_memory_secure_aggregation import RecipeSecureSums
 from hazemap.federated.trust.local import LocalReports
-from hazemap.federated.trust.one_report import OneReport
+from hazemap.federated.trust.one_report import OneReportTrust
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.federated.trust.report_carriers import ByOneReport, ByShuffler, ByTwoServers, CarriedTask
 from hazemap.federated.trust.shuffled import ShuffledParts, ShuffledReports
@@ -45,7 +45,7 @@ TRUSTS = {
         TOWN, Cohort(PEOPLE, PEOPLE, Fraction(0), Fraction(0)), stream
     ),
     "two servers": lambda stream: TwoServers(TOWN, EVERYBODY, stream),
-    "one report": lambda stream: OneReport(TOWN, EVERYBODY, 6, stream),
+    "one report": lambda stream: OneReportTrust(TOWN, EVERYBODY, 6, stream),
     "two servers, randomised": lambda stream: TwoServers(TOWN, EVERYBODY, stream, local_epsilon=Fraction(4)),
     "shuffled parts": lambda stream: ShuffledParts(TOWN, EVERYBODY, stream),
     "local reports": lambda stream: LocalReports(TOWN, PEOPLE, stream=stream),

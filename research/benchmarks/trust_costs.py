@@ -24,7 +24,7 @@ from hazemap.federated.protocols.secure_aggregation.session_parameters import Mo
 from hazemap.federated.trust import report_bytes
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.federated.trust.local import LocalReports
-from hazemap.federated.trust.one_report import OneReport
+from hazemap.federated.trust.one_report import OneReportTrust
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.federated.trust.shuffled import ShuffledParts, ShuffledReports
 from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
@@ -81,7 +81,7 @@ TRUSTS: dict[str, Made] = {
     "two servers, a report a round": (PURE, lambda table: TwoServers(table, BATCH), report_bytes.of_two_servers),
     "two servers, one report": (
         PURE,
-        lambda table: OneReport(table, BATCH, 8, most_prefixes=MOST_PREFIXES),
+        lambda table: OneReportTrust(table, BATCH, 8, most_prefixes=MOST_PREFIXES),
         report_bytes.of_one_report,
     ),
     "two servers, randomised reports": (

@@ -15,7 +15,7 @@ from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, Unanswerable
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.federated.trust.local import LocalReports
-from hazemap.federated.trust.one_report import OneReport
+from hazemap.federated.trust.one_report import OneReportTrust
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.federated.trust.shuffled import ShuffledParts, ShuffledReports
 from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
@@ -200,7 +200,7 @@ def test_every_trust_model_answers_it_within_its_numbers(commuters, trust):
 
 
 def test_one_report_of_each_person_holds_no_time(commuters):
-    trust = OneReport(commuters, ReportBatch(3_000, 3_000), 6, Stream.fixed(b"one"))
+    trust = OneReportTrust(commuters, ReportBatch(3_000, 3_000), 6, Stream.fixed(b"one"))
     with pytest.raises(Unanswerable, match="squares or hexagons"):
         run(AdaptiveSlots(SQUARES, HOURS), trust, PureDP(1), Unrecorded())
 

@@ -207,7 +207,7 @@ Edges = tuple[float, float, float, float]
 """West, south, east and north in degrees; a view over the antimeridian goes on beyond ±180."""
 
 
-class Place(NamedTuple):
+class TownPlace(NamedTuple):
     """A city, town or village; rank 0 is the most important, 10 the least."""
 
     lon: float
@@ -234,7 +234,7 @@ class BaseMap:
     rivers: tuple[Points, ...]
     borders: tuple[Points, ...]
     states: tuple[Points, ...]
-    places: tuple[Place, ...]
+    places: tuple[TownPlace, ...]
 
     def to_json(self) -> dict[str, Any]:
         """Plain lists in degrees, as a page reads them.
@@ -347,7 +347,7 @@ def lines_of(outlines: Outlines, turn: float, steps: int) -> NDArray[Any]:
     return lines
 
 
-def _places(tiles: PackedTiles, edges: Edges) -> tuple[Place, ...]:
+def _places(tiles: PackedTiles, edges: Edges) -> tuple[TownPlace, ...]:
     """Places inside the edges, the most important ones first."""
     west, south, east, north = edges
     found = []
@@ -355,7 +355,7 @@ def _places(tiles: PackedTiles, edges: Edges) -> tuple[Place, ...]:
         named = tiles.named_points("places", column, row)
         if named is not None:
             lon, lat = (named.points / tiles.grid.steps + (turn, 0.0)).T.tolist()
-            found += [Place(*place) for place in zip(lon, lat, named.names, named.ranks.tolist(), strict=True)]
+            found += [TownPlace(*place) for place in zip(lon, lat, named.names, named.ranks.tolist(), strict=True)]
     inside = [place for place in found if west <= place.lon <= east and south <= place.lat <= north]
     return tuple(sorted(inside, key=lambda place: place.rank))
 

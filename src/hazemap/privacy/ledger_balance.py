@@ -104,21 +104,21 @@ def page_status(db: LedgerReads, name: str, model: Model) -> LedgerBalance | Non
     return LedgerBalance(name, model, read_protected(protects), cap, *room, own, created)
 
 
-class Room(NamedTuple):
+class BudgetRoom(NamedTuple):
     """What a page has spent, in the measure of a cap, and what of that remains; None without a cap."""
 
     spent: PrivacyAmount
     remaining: PrivacyAmount | None
 
 
-def room_of(db: LedgerReads, name: str, model: Model, cap: Budget | None, rho: Fraction | None) -> Room:
+def room_of(db: LedgerReads, name: str, model: Model, cap: Budget | None, rho: Fraction | None) -> BudgetRoom:
     """What a page has spent and has left if this is its cap, booked with this ρ."""
     paid = counted(db, name, model)
     limit: PrivacyAmount | None = None
     if isinstance(cap, PureDP) and pure(_charged(db, name, model)) and not pure(paid):
         # of schema 1, where charges of the full model did not count here: no ε bounds what was paid
         spent = PrivacyAmount("ρ", sum((rho for _, rho in paid), Fraction(0)))
-        return Room(spent, PrivacyAmount("ε", Fraction(0)))
+        return BudgetRoom(spent, PrivacyAmount("ε", Fraction(0)))
     if isinstance(cap, PureDP):
         limit = PrivacyAmount("ε", cap.epsilon)
     elif cap is not None:
@@ -126,7 +126,7 @@ def room_of(db: LedgerReads, name: str, model: Model, cap: Budget | None, rho: F
     measure = limit.measure if limit else None
     spent = _sum(paid, measure)
     remaining = PrivacyAmount(limit.measure, max(limit.value - spent.value, Fraction(0))) if limit else None
-    return Room(spent, remaining)
+    return BudgetRoom(spent, remaining)
 
 
 def _sum(paid: list[Paid], measure: Literal["ε", "ρ"] | None = None) -> PrivacyAmount:

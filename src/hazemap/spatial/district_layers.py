@@ -65,7 +65,7 @@ class DistrictLayer:
             return Path(self.source).name
         return "a table of districts"
 
-    def read(self) -> "Named":
+    def read(self) -> "NamedDistricts":
         """Its districts; `FileError` for what cannot be read, `InputError` for what cannot be districts."""
         frame = self._frame()
         if not len(frame):
@@ -78,7 +78,7 @@ class DistrictLayer:
         if nameless:
             raise InputError(f"every district needs a name; in {self.title}, that of row {nameless[0] + 1} is empty")
         shapes = _fit(np.asarray(_in_degrees(frame, self.title).geometry.values, dtype=object), names, self.title)
-        return Named(self.title, names, shapes, columns, columns[self.parent] if self.parent else None)
+        return NamedDistricts(self.title, names, shapes, columns, columns[self.parent] if self.parent else None)
 
     def _frame(self) -> "GeoDataFrame":
         import geopandas
@@ -113,7 +113,7 @@ class DistrictLayer:
 
 
 @dataclass(frozen=True, eq=False)
-class Named:
+class NamedDistricts:
     """The districts of one layer: names, valid polygons in degrees, all columns as text, and the column of parents."""
 
     title: str
@@ -187,7 +187,7 @@ class Nested(NamedTuple):
     shapes: Shapes
 
 
-def nested(layers: Sequence[Named], whole: str) -> Nested:
+def nested(layers: Sequence[NamedDistricts], whole: str) -> Nested:
     """The districts of some layers, coarse to fine, under one root; all leaves are of the same level."""
     import shapely
 
@@ -275,7 +275,7 @@ def clipped(ground: Any, boxes: NDArray[np.float64]) -> Shapes:
     return areas_of(parts)
 
 
-def _apart(layer: Named) -> None:
+def _apart(layer: NamedDistricts) -> None:
     """`InputError` if two districts of a layer share more than hairlines."""
     import shapely
 
@@ -293,7 +293,7 @@ def _apart(layer: Named) -> None:
         )
 
 
-def _parents(layer: Named, upper: Named) -> NDArray[np.int64]:
+def _parents(layer: NamedDistricts, upper: NamedDistricts) -> NDArray[np.int64]:
     """For each district the position of its parent in the coarser layer."""
     if layer.parents is None:
         return _around(layer, upper)
@@ -312,7 +312,7 @@ def _parents(layer: Named, upper: Named) -> NDArray[np.int64]:
     return np.array([place[text] for text in layer.parents])
 
 
-def _around(layer: Named, upper: Named) -> NDArray[np.int64]:
+def _around(layer: NamedDistricts, upper: NamedDistricts) -> NDArray[np.int64]:
     """The coarser district in which most of each one's area lies; `InputError` if that is less than half."""
     import shapely
 

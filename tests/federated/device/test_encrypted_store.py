@@ -9,7 +9,7 @@ import pytest
 from hazemap.errors import FileError, InputError
 from hazemap.federated.device import enrolment
 from hazemap.federated.device.store import row_store as rows
-from hazemap.federated.device.store.encrypted_store import EncryptedStore, Secret, Write, key_file
+from hazemap.federated.device.store.encrypted_store import EncryptedStore, Secret, StoreWrite, key_file
 from hazemap.federated.device.store.row_store import DeviceRows, RowStore
 
 LON, LAT = 13.37771239, 52.51629874
@@ -127,10 +127,10 @@ def test_a_record_that_was_moved_or_changed_is_refused(path):
 
 def test_of_a_batch_each_device_is_written_whole_or_not_at_all(path):
     def line(device, number):
-        return Write("INSERT INTO log VALUES (?, ?, x'')", (device, number))
+        return StoreWrite("INSERT INTO log VALUES (?, ?, x'')", (device, number))
 
     with EncryptedStore.opened(path, create=True) as store:
-        nothing = Write("UPDATE log SET sealed = x'' WHERE device = 9", ())
+        nothing = StoreWrite("UPDATE log SET sealed = x'' WHERE device = 9", ())
         outcomes = store.commit([[line(1, 1)], [line(2, 1), line(1, 1)], [line(3, 1), nothing], [line(4, 1)]])
         assert [outcome is None for outcome in outcomes] == [True, False, False, True]
         assert store.read("SELECT device FROM log ORDER BY device") == [(1,), (4,)]

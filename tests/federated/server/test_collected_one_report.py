@@ -22,7 +22,7 @@ from hazemap.federated.protocols.dap.vdaf_configuration import Poplar1Configurat
 from hazemap.federated.protocols.dap.walk_terms import Nowhere, WalkTerms
 from hazemap.federated.server.collected_map import OUTSIDE, collected_map
 from hazemap.federated.server.collected_one_report import CollectedOneReport
-from hazemap.federated.trust.one_report import OneReport
+from hazemap.federated.trust.one_report import OneReportTrust
 from hazemap.federated.trust.prefix_walk import CellStrings
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.privacy.budget import ApproxDP, PureDP
@@ -136,7 +136,7 @@ def test_answers_have_the_error_bars_of_the_simulated_trust_model(budget, trust)
     stacked = Concatenation((counts(tree, Leaves.at_level(tree, 2).cells), counts(tree, tree.root)), (1, 2))
     laws = []
     real = trust(tree, terms(budget, 2), lambda law, size: laws.append(law) or silent(law, size))
-    simulated = OneReport(TOWN, ReportBatch(PEOPLE, PEOPLE), 2, Stream.fixed(b"bars"))
+    simulated = OneReportTrust(TOWN, ReportBatch(PEOPLE, PEOPLE), 2, Stream.fixed(b"bars"))
     one, other = (each.answer(Query(stacked, share), budget.part(share)) for each in (real, simulated))
     assert (one.stddev, one.kurtosis, one.people) == (other.stddev, other.kurtosis, other.people)
     assert laws[0] == laws[1]
@@ -152,7 +152,7 @@ def test_the_noise_of_a_question_is_that_of_both_servers_as_it_is_simulated(trus
     exact, stream = asked.total(TOWN), Stream.fixed(b"question")
     share = Fraction(1, 60)  # ε = 1/2
     real = trust(tree, terms(budget, 1, MAPPED), lambda law, size: law.draw(stream, size))
-    simulated = OneReport(TOWN, ReportBatch(PEOPLE, PEOPLE), 1, Stream.fixed(b"simulated"))
+    simulated = OneReportTrust(TOWN, ReportBatch(PEOPLE, PEOPLE), 1, Stream.fixed(b"simulated"))
     for each in (real, simulated):
         answers = [each.answer(Query(asked, share), budget.part(share)).sums - exact for _ in range(60)]
         assert fit(np.concatenate(answers), polya_law(Fraction(2), Fraction(2))) > LEVEL

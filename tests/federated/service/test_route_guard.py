@@ -6,7 +6,7 @@ import pytest
 from starlette.requests import ClientDisconnect
 
 from hazemap.federated.service.access_tokens import kept
-from hazemap.federated.service.route_guard import Guesses, TooLong, TooOften, Unauthorized, authorize, bearer, body
+from hazemap.federated.service.route_guard import TokenGuesses, TooLong, TooOften, Unauthorized, authorize, bearer, body
 
 
 def request(*headers, client=("192.0.2.1", 1)):
@@ -64,7 +64,7 @@ def test_a_token_opens_what_it_is_for_and_an_empty_one_opens_nothing():
 
 
 def test_guesses_of_one_address_are_few_and_of_others_as_many():
-    guesses = Guesses(3)
+    guesses = TokenGuesses(3)
     for _ in range(3):
         guesses.count(request())
     with pytest.raises(TooOften, match="later"):

@@ -8,7 +8,7 @@ import pytest
 
 from hazemap.errors import StoreError
 from hazemap.federated.server.campaign_store import CampaignStore
-from hazemap.federated.service.databases import InUse, Unusable, database
+from hazemap.federated.service.databases import DatabaseInUse, Unusable, database
 from hazemap.federated.service.standby import Replaceable, when_free
 from hazemap.federated.service.state_folder import StateFolder
 from hazemap.federated.service.store import Schema, Store, Write
@@ -27,7 +27,7 @@ def test_it_gets_ready_waits_for_the_lock_and_then_finds_what_was_written(tmp_pa
     assert ready.wait(30)
     waiting.join(0.1)
     assert waiting.is_alive() and not found
-    with pytest.raises(InUse):
+    with pytest.raises(DatabaseInUse):
         opened(tmp_path, 0.1)
     first.close()
     waiting.join(600)
@@ -58,7 +58,7 @@ def test_one_that_lost_its_database_notices_without_being_asked(tmp_path, monkey
 
 def standing_by(*errors):
     """A server that stands by a database in use, and meets these errors one after the other."""
-    met = iter([InUse("the database"), *errors])
+    met = iter([DatabaseInUse("the database"), *errors])
 
     def opened(_patience: float) -> str:
         error = next(met, None)
@@ -102,7 +102,7 @@ def test_any_server_on_standby_takes_the_place_of_one_that_ends_and_without_it_i
             inside.set()
 
     with first.opened("a.sqlite", kind) as store:
-        with pytest.raises(InUse), first.opened("a.sqlite", kind):
+        with pytest.raises(DatabaseInUse), first.opened("a.sqlite", kind):
             pass
         (second := threading.Thread(target=take_over)).start()
         assert ready.wait(60) and not inside.is_set()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hazemap.cells import NOWHERE, Cells, Leaves
 from hazemap.encoders import Concatenation, Counts, Encoder
 from hazemap.errors import Refused, Unanswerable
-from hazemap.federated.trust.one_report import OneReport, moved
+from hazemap.federated.trust.one_report import OneReportTrust, moved
 from hazemap.federated.trust.prefix_walk import CellStrings
 from hazemap.federated.trust.report_batch import asked_of
 from hazemap.machine_code.arrays import Bools, Ints, Words
@@ -132,11 +132,11 @@ class OneReportServer:
         self.levels.append(LevelCounts(cells, level, [counts[place] for place in places], counts[-1]))
 
 
-class InMemoryOneReport(OneReport):
+class InMemoryOneReport(OneReportTrust):
     """Answers by reports that the people of a table make once, in shares for two servers (Poplar1).
 
     Each server adds up its shares of a question's sums, and adds the whole noise before they leave it. Its answers have
-    the law of `OneReport`. A person costs some 10 ms, and 1 ms for each level.
+    the law of `OneReportTrust`. A person costs some 10 ms, and 1 ms for each level.
 
     >>> from hazemap import AtMostRows, Counts, MemoryTable, PureDP, Quadtree, Query
     >>> from hazemap.federated.trust.report_batch import ReportBatch

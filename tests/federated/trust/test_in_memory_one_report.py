@@ -12,7 +12,7 @@ from hazemap.cells import NOWHERE, Leaves
 from hazemap.encoders import Concatenation, CountMinSketch, Counts
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import NotOpened, Refused, Unanswerable
-from hazemap.federated.trust.one_report import OneReport
+from hazemap.federated.trust.one_report import OneReportTrust
 from hazemap.federated.trust.prefix_walk import CellStrings
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.privacy.budget import PureDP
@@ -101,7 +101,7 @@ def test_two_servers_walk_down_a_tree_and_count_who_is_where_by_shares(tree):
 def test_a_map_of_one_report_is_that_of_its_law_to_the_last_count():
     tree = TREES["squares"]
     made = []
-    for kind in (InMemoryOneReport, OneReport):
+    for kind in (InMemoryOneReport, OneReportTrust):
         trust = kind(TOWN, EVERYBODY, 6, Stream.fixed(b"map"))
         made.append(run(Adaptive.for_one_report(tree, AtMostRows(1)), trust, PureDP(10**6), Unrecorded()))
     assert np.array_equal(made[0].value.values, made[1].value.values)

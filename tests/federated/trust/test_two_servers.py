@@ -20,7 +20,7 @@ from hazemap.errors import InputError, NotOpened, Unanswerable
 from hazemap.federated.recipes.features import Categories
 from hazemap.federated.recipes.recipe_bins import RecipeBins
 from hazemap.federated.trust.cohort_assumptions import Sampling
-from hazemap.federated.trust.one_report import OneReport
+from hazemap.federated.trust.one_report import OneReportTrust
 from hazemap.federated.trust.prefix_walk import PrefixWalk, string_bits
 from hazemap.federated.trust.randomised_reports import stddev_of
 from hazemap.federated.trust.report_batch import ReportBatch
@@ -78,7 +78,7 @@ def test_sums_carry_the_noise_of_both_servers(kind):
     """Chi-square; the twin takes a curator's noise for it."""
     everybody = ReportBatch(3_000, 3_000)
     stream = Stream.fixed(b"servers")
-    trust = TwoServers(TOWN, everybody, stream) if kind[0] == "a" else OneReport(TOWN, everybody, 1, stream)
+    trust = TwoServers(TOWN, everybody, stream) if kind[0] == "a" else OneReportTrust(TOWN, everybody, 1, stream)
     noise = noise_of(trust, 100)
     assert fit(noise, polya_law(Fraction(2), Fraction(2))) > LEVEL
     assert fit(noise, laplace_law(Fraction(2))) < LEVEL
@@ -139,14 +139,17 @@ def test_the_same_people_report_each_round_or_others_do():
 
 
 def test_people_who_report_once_are_the_same_in_every_question_also_where_some_say_nothing():
-    trust = OneReport(TOWN, ReportBatch(1_000, 700), 3, Stream.fixed(b"once"), Fraction(1, 5))
+    trust = OneReportTrust(TOWN, ReportBatch(1_000, 700), 3, Stream.fixed(b"once"), Fraction(1, 5))
     first, again = (trust.answer(Query(COUNTS, 1), SILENT) for _ in range(2))
     assert np.array_equal(first.sums, again.sums)
     assert first.people == again.people == first.sums.sum() < 900
 
 
 def test_nothing_below_the_minimum_is_opened():
-    for trust in (TwoServers(TOWN, BATCH, dropping=Fraction(1, 2)), OneReport(TOWN, BATCH, 1, dropping=Fraction(1, 2))):
+    for trust in (
+        TwoServers(TOWN, BATCH, dropping=Fraction(1, 2)),
+        OneReportTrust(TOWN, BATCH, 1, dropping=Fraction(1, 2)),
+    ):
         with pytest.raises(NotOpened, match="nothing below 900"):
             trust.answer(Query(COUNTS, 1), SILENT)
         assert len(trust.reports) == 1
@@ -200,7 +203,7 @@ def test_what_a_report_cannot_prove_is_refused_in_words(encoder, words):
 
 
 def test_choices_and_cohorts_are_for_others():
-    for trust in (TwoServers(TOWN, BATCH), OneReport(TOWN, BATCH, 2)):
+    for trust in (TwoServers(TOWN, BATCH), OneReportTrust(TOWN, BATCH, 2)):
         assert not trust.answers(Choice)
         with pytest.raises(Unanswerable, match="not a Choice"):
             trust.answer(Choice(QuantileScores(TREE, (Fraction(1, 2),)), 1), SILENT)
@@ -257,7 +260,7 @@ def test_an_honest_report_has_too_many_ones_with_a_chance_that_is_nothing_among_
 
 
 def test_a_walk_goes_down_and_reads_unions_of_what_it_knows():
-    trust = OneReport(TOWN, ReportBatch(3_000, 3_000), 2)
+    trust = OneReportTrust(TOWN, ReportBatch(3_000, 3_000), 2)
     cells = level(2).cells.cells
     first = trust.answer(Query(level(2), 1), SILENT)
     fine = TREE.children(TREE.children(cells[5:7]))
@@ -280,7 +283,7 @@ def test_a_walk_goes_down_and_reads_unions_of_what_it_knows():
 )
 def test_what_leaves_the_walk_is_refused_in_words(asked, words):
     """The servers have asked level 2, and level 4 below its first four cells."""
-    trust = OneReport(TOWN, ReportBatch(3_000, 3_000), 2)
+    trust = OneReportTrust(TOWN, ReportBatch(3_000, 3_000), 2)
     trust.answer(Query(level(2), 1), SILENT)
     trust.answer(Query(below(TREE.children(TREE.children(level(2).cells.cells[:4]))), 1), SILENT)
     if "further" not in words:
@@ -303,7 +306,7 @@ def test_a_walk_has_at_most_so_many_candidates():
 @pytest.mark.parametrize("depth", [3, 6])
 def test_an_adaptive_map_of_one_report_walks_down_and_is_replayed(depth):
     tree = Quadtree(0.25, 0.25, 0.25, depth)
-    trust = OneReport(TOWN, ReportBatch(3_000, 3_000), 4)
+    trust = OneReportTrust(TOWN, ReportBatch(3_000, 3_000), 4)
     method = Adaptive.for_one_report(tree, AtMostRows(1))
     made = run(method, trust, PureDP(4), Unrecorded())
     assert made.value.values.sum() == pytest.approx(3_000, rel=0.2)
@@ -316,7 +319,7 @@ def test_an_adaptive_map_of_one_report_walks_down_and_is_replayed(depth):
 def test_statements_say_what_is_proved_and_what_is_believed():
     every = (
         TwoServers(TOWN, BATCH).assumptions,
-        OneReport(TOWN, BATCH, 5).assumptions,
+        OneReportTrust(TOWN, BATCH, 5).assumptions,
         TwoServers(TOWN, BATCH, local_epsilon=Fraction(3)).assumptions,
     )
     for said in every:

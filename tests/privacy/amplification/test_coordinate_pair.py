@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from hazemap.privacy.amplification.binomial_window import Window, add, binomial
+from hazemap.privacy.amplification.binomial_window import BinomialWindow, add, binomial
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.amplification.coordinate_pair import CoordinatePair
 
@@ -61,8 +61,8 @@ def test_a_window_holds_all_but_its_tails(coins, heads):
 
 def test_what_a_window_leaves_out_is_added():
     mass, chances = np.array([0.2, 0.5, 0.3]), (0.5, 0.5, 0.25, 0.75)
-    sure = CoordinatePair(chances, Window(0, mass, 0.0, 0.0, 0.0))
-    vague = CoordinatePair(chances, Window(0, mass, 0.0, 0.001, 0.02))
+    sure = CoordinatePair(chances, BinomialWindow(0, mass, 0.0, 0.0, 0.0))
+    vague = CoordinatePair(chances, BinomialWindow(0, mass, 0.0, 0.001, 0.02))
     epsilon = np.array([-0.2, 0.0, 0.3])
     missing = 0.02 + 0.001 * (1 + np.exp(epsilon))
     assert vague.forward(epsilon) == pytest.approx(sure.forward(epsilon) + missing)
@@ -71,7 +71,7 @@ def test_what_a_window_leaves_out_is_added():
 
 def test_ratios_that_errors_have_shuffled_are_sorted():
     mass = np.array([0.1, 0.3, 0.05, 0.4, 0.15])
-    pair = CoordinatePair((0.5, 0.5, 0.25, 0.75), Window(0, mass, 0.0, 1e-15, 0.0))
+    pair = CoordinatePair((0.5, 0.5, 0.25, 0.75), BinomialWindow(0, mass, 0.0, 1e-15, 0.0))
     one, zero = np.append(0, mass), np.append(mass, 0)
     p, q = (one + zero) / 2, (one + 3 * zero) / 4
     for epsilon in (-0.3, 0.0, 0.1, 0.4):
@@ -82,6 +82,6 @@ def test_ratios_that_errors_have_shuffled_are_sorted():
 
 
 def test_a_person_without_others_is_told_apart_by_their_own_coins():
-    pair = CoordinatePair((0.5, 0.5, 0.25, 0.75), Window(0, np.ones(1), 0.0, 0.0, 0.0))
+    pair = CoordinatePair((0.5, 0.5, 0.25, 0.75), BinomialWindow(0, np.ones(1), 0.0, 0.0, 0.0))
     assert pair.forward(np.zeros(1))[0] == pytest.approx(0.25, abs=1e-12)
     assert pair.backward(np.array([np.log(1.25)]))[0] == pytest.approx(0.75 - 1.25 * 0.5, abs=1e-12)

@@ -9,7 +9,7 @@ from typing import Final
 
 from hazemap.federated.protocols.dap.aggregator_task import AggregatorTask
 from hazemap.federated.protocols.dap.resource_paths import id_text
-from hazemap.federated.service.duration_histogram import Histogram
+from hazemap.federated.service.duration_histogram import DurationHistogram
 from hazemap.federated.service.prometheus_text import histograms, labels, series
 from hazemap.federated.service.server_metrics import ServerMetrics
 from hazemap.federated.service.store import Store
@@ -29,7 +29,7 @@ class AggregatorMetrics(ServerMetrics):
     >>> metrics.requests["reports", "", 200] += 1
     """
 
-    def text(self, store: Store, ages: Mapping[bytes, Histogram], tasks: Iterable[AggregatorTask]) -> str:
+    def text(self, store: Store, ages: Mapping[bytes, DurationHistogram], tasks: Iterable[AggregatorTask]) -> str:
         """Everything in the text format 0.0.4; `ages` are of the reports of each task. O(tasks), and an index."""
         known = [({"task": _name(task)}, times) for task, times in ages.items()]
         old = histograms("report_age_seconds", "Our clock less a report's time, rounded down as tasks say.", known)

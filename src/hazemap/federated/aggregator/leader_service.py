@@ -31,7 +31,7 @@ from hazemap.federated.protocols.dap.leader_jobs import AbandonedJob, LeaderJobs
 from hazemap.federated.protocols.dap.leader_uploads import uploaded, uploaded_09
 from hazemap.federated.protocols.dap.problem_types import ProblemDocument
 from hazemap.federated.protocols.dap.report_sizes import ReportSizes
-from hazemap.federated.service.duration_histogram import Histogram
+from hazemap.federated.service.duration_histogram import DurationHistogram
 from hazemap.federated.service.store import Store, Write
 
 JOB: Final = 256
@@ -92,7 +92,7 @@ class LeaderService:
         self._going: OrderedDict[bytes, _Going] = OrderedDict()
         self._leases = RequestLeases()
         self._taken: tuple[bytes, Batch | None] | None = None
-        self.ages = Histogram(AGES)
+        self.ages = DurationHistogram(AGES)
         self.listener: Callable[[], None] = lambda: None
         """who is told, from any thread, that there may be something to do"""
 

@@ -17,7 +17,7 @@ from hazemap.federated.device.recipes.public_recipe_log import PublicRecipeLog
 from hazemap.federated.device.reports.report_connections import ReportConnections
 from hazemap.federated.device.reports.report_sender import ReportSender
 from hazemap.federated.device.server_task import ServerTask
-from hazemap.federated.device.store.encrypted_store import Commits, EncryptedStore, Write
+from hazemap.federated.device.store.encrypted_store import Commits, EncryptedStore, StoreWrite
 from hazemap.federated.device.task_handler import SENT, TaskHandler, TaskResponse
 from hazemap.federated.protocols.secure_aggregation.messages import Stage
 from hazemap.federated.trust.report_carriers import ANNOUNCED
@@ -223,7 +223,7 @@ class Agent:
         head = self._handler.account.head()
         return f"?head={head.hex()}" if head else ""
 
-    def _outcome(self, work: ServerTask, step: TaskResponse, answer: HttpReply) -> tuple[Write, ...]:
+    def _outcome(self, work: ServerTask, step: TaskResponse, answer: HttpReply) -> tuple[StoreWrite, ...]:
         """What became of an answer. After 410, 413 and 422 the session is over; else its message may come again."""
         if 200 <= answer.status < 300:
             return self._handler.ended(work.session, SENT[Stage.UNMASK]) if step.last else ()

@@ -10,7 +10,7 @@ from hazemap.codec import Limits, parsed
 from hazemap.errors import CodecError, Refused, Unreachable
 from hazemap.federated.device.http_client import HttpReply, HttpTransport
 from hazemap.federated.device.printable_text import one_line
-from hazemap.federated.device.store.encrypted_store import EncryptedStore, Write
+from hazemap.federated.device.store.encrypted_store import EncryptedStore, StoreWrite
 from hazemap.federated.protocols.secure_aggregation.enrolment_proof import CHALLENGE, VERSION, Challenge, origin
 from hazemap.privacy.signing_identities import KEY, SIGNATURE, Identity
 
@@ -79,10 +79,10 @@ def _added(store: EncryptedStore, people: Sequence[str | None]) -> list[int]:
     return added
 
 
-def saved(store: EncryptedStore, device: int, enrolment: Enrolment) -> Write:
+def saved(store: EncryptedStore, device: int, enrolment: Enrolment) -> StoreWrite:
     """The statement that keeps what a device knows of itself."""
     sealed = store.seal("devices", device, 0, enrolment.to_bytes())
-    return Write("UPDATE devices SET sealed = ? WHERE device = ?", (sealed, device))
+    return StoreWrite("UPDATE devices SET sealed = ? WHERE device = ?", (sealed, device))
 
 
 def read(store: EncryptedStore, device: int) -> Enrolment:

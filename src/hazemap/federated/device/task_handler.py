@@ -19,7 +19,7 @@ from hazemap.federated.device.account.activity_log import LogEntry, RecipeLogEnt
 from hazemap.federated.device.account.device_account import DeviceAccount, MapRound, check_time
 from hazemap.federated.device.recipes.recipe_answer import Audience, RecipeAnswers, WeighedRecipe
 from hazemap.federated.device.server_task import TASKS, ServerTask, task_of
-from hazemap.federated.device.store.encrypted_store import Write
+from hazemap.federated.device.store.encrypted_store import StoreWrite
 from hazemap.federated.device.store.session_records import GRACE, SessionRecord
 from hazemap.federated.protocols.chained_log import LogHead
 from hazemap.federated.protocols.secure_aggregation.client import Client
@@ -50,7 +50,7 @@ class TaskResponse:
     A reply that is `held` goes out at a time that does not tell how long a query ran.
     """
 
-    writes: tuple[Write, ...] = ()
+    writes: tuple[StoreWrite, ...] = ()
     reply: bytes | None = field(default=None, repr=False)
     refusal: str | None = None
     last: bool = False
@@ -62,7 +62,7 @@ class _AnswerNotes:
     """What is noted while a client makes its answer."""
 
     line: LogEntry | RecipeLogEntry
-    writes: list[Write] = field(default_factory=list)
+    writes: list[StoreWrite] = field(default_factory=list)
     report: tuple[WeighedRecipe, NDArray[np.int64]] | None = None
 
 
@@ -103,17 +103,17 @@ class TaskHandler:
             refusal = self.account.refused(work.session, error, now, read, number)
             return TaskResponse(refusal.writes, refusal=refusal.told)
 
-    def ended(self, session: bytes, outcome: str) -> tuple[Write, ...]:
+    def ended(self, session: bytes, outcome: str) -> tuple[StoreWrite, ...]:
         """The statements that close a session with what became of it; none where it is closed."""
         record = self.account.sessions.find(session)
         return () if record is None else (self.account.sessions.closed(session), self._became(record, outcome))
 
-    def noted(self, session: bytes, outcome: str) -> tuple[Write, ...]:
+    def noted(self, session: bytes, outcome: str) -> tuple[StoreWrite, ...]:
         """The statements that note what became of an answer, in a session that may go on."""
         record = self.account.sessions.find(session)
         return () if record is None else (self._became(record, outcome),)
 
-    def forsaken(self, now: datetime) -> tuple[Write, ...]:
+    def forsaken(self, now: datetime) -> tuple[StoreWrite, ...]:
         """The statements that close the sessions to which no server came back."""
         return tuple(
             write
@@ -121,7 +121,7 @@ class TaskHandler:
             for write in (closed, self._became(record, f"{self.account.log.line(record.number).outcome}; left there"))
         )
 
-    def _became(self, record: SessionRecord, outcome: str) -> Write:
+    def _became(self, record: SessionRecord, outcome: str) -> StoreWrite:
         log = self.account.log
         return log.changed(record.number, log.line(record.number).ended(outcome))
 

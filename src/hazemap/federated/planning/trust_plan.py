@@ -15,7 +15,7 @@ from hazemap.federated.protocols.secure_aggregation.session_parameters import Mo
 from hazemap.federated.trust import report_bytes
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.federated.trust.local import LocalReports
-from hazemap.federated.trust.one_report import OneReport
+from hazemap.federated.trust.one_report import OneReportTrust
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.federated.trust.report_carriers import USUAL_LEVELS
 from hazemap.federated.trust.shuffled import ShuffledParts, ShuffledReports
@@ -127,7 +127,7 @@ TRUSTS: dict[str, _Form] = {
     "one-report": _Form(
         "the two servers",
         False,
-        lambda table, people, _budget, stream: OneReport(table, _batch(people), USUAL_LEVELS, stream),
+        lambda table, people, _budget, stream: OneReportTrust(table, _batch(people), USUAL_LEVELS, stream),
         lambda asked, _people, _budget: report_bytes.of_one_report(asked),
     ),
     "shuffled": _Form(

@@ -11,7 +11,7 @@ from hazemap.codec import Limits, parsed
 from hazemap.errors import CodecError, InputError
 from hazemap.federated.server.coordinator import Coordinator
 from hazemap.federated.server.role_guard import RoleGuard
-from hazemap.federated.server.roles import Principal, Role, TokenRequest
+from hazemap.federated.server.roles import OperatorRole, Principal, TokenRequest
 from hazemap.federated.service.prometheus_text import CONTENT_TYPE
 from hazemap.federated.service.route_guard import Row, body_of
 
@@ -52,7 +52,7 @@ def administration_routes(coordinator: Coordinator, guard: RoleGuard) -> list[Ro
         text = coordinator.metrics.text(coordinator.gauges(), coordinator.store.commit_seconds)
         return Response(text, headers={"content-type": CONTENT_TYPE})
 
-    operator, auditor = Role.OPERATOR, Role.AUDITOR
+    operator, auditor = OperatorRole.OPERATOR, OperatorRole.AUDITOR
     return [
         ("/v1/devices", guard.only(devices, operator), "GET"),
         ("/v1/devices/{name}/revoke", guard.acts("device revoke", enrolled.revoke, operator), "POST"),

@@ -26,7 +26,7 @@ _FIND = (
 _COUNT = "SELECT count(*) FROM codes LEFT JOIN code_uses ON code_uses.code = codes.code WHERE code_uses.code IS NULL"
 
 
-class InUse(ConversationError):
+class CodeInUse(ConversationError):
     """A code that another enrolment is using at this moment."""
 
 
@@ -78,7 +78,7 @@ class EnrolmentCodes:
             raise Refused("this is no enrolment code: a code has 20 letters and digits in four groups")
         key = kept(code)
         if key in self._claimed:
-            raise InUse("this code is being used at this moment: try again")
+            raise CodeInUse("this code is being used at this moment: try again")
         self._claimed.add(key)
         try:
             rows = await asyncio.to_thread(self._store.read, _FIND, key)

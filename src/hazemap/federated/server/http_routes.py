@@ -20,7 +20,7 @@ from hazemap.federated.server.campaign_status import plain
 from hazemap.federated.server.coordinator import Coordinator
 from hazemap.federated.server.device_endpoints import DeviceEndpoints
 from hazemap.federated.server.role_guard import RoleGuard
-from hazemap.federated.server.roles import Principal, Role
+from hazemap.federated.server.roles import OperatorRole, Principal
 from hazemap.federated.server.study_routes import study_routes
 from hazemap.federated.service.http_limits import HttpLimits
 from hazemap.federated.service.page_origins import PageAccess
@@ -75,7 +75,7 @@ def open_routes(coordinator: Coordinator, guard: RoleGuard) -> list[Row]:
 
 def campaign_routes(coordinator: Coordinator, guard: RoleGuard) -> list[Row]:
     """The routes of campaigns, for those who have a token."""
-    operator, analyst, auditor = Role.OPERATOR, Role.ANALYST, Role.AUDITOR
+    operator, analyst, auditor = OperatorRole.OPERATOR, OperatorRole.ANALYST, OperatorRole.AUDITOR
     audit = coordinator.audit
     seen: set[tuple[str, str]] = set()
 

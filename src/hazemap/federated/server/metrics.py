@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from hazemap.federated.service.duration_histogram import Histogram
+from hazemap.federated.service.duration_histogram import DurationHistogram
 from hazemap.federated.service.prometheus_text import labels, series
 from hazemap.federated.service.server_metrics import ServerMetrics
 
@@ -70,7 +70,7 @@ class Metrics(ServerMetrics):
         for words, number in refusals.items():
             self.refusals[refusal_class(words)] += number
 
-    def text(self, gauges: Mapping[str, tuple[str, float]], commits: Histogram) -> str:
+    def text(self, gauges: Mapping[str, tuple[str, float]], commits: DurationHistogram) -> str:
         """Everything in the text format 0.0.4; `gauges` are names with their help and value."""
         lines: list[str] = []
         for name, (about, value) in gauges.items():

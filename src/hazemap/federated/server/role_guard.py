@@ -11,8 +11,8 @@ from starlette.responses import Response
 from hazemap.errors import Refused
 from hazemap.federated.server.coordinator import Coordinator, Taken, Unknown
 from hazemap.federated.server.enrolment_challenges import OtherServer, Stale
-from hazemap.federated.server.enrolment_codes import InUse
-from hazemap.federated.server.roles import Principal, Role, RoleTokens
+from hazemap.federated.server.enrolment_codes import CodeInUse
+from hazemap.federated.server.roles import OperatorRole, Principal, RoleTokens
 from hazemap.federated.server.studies import StudyTaken, UnknownStudy
 from hazemap.federated.service.http_limits import HttpLimits
 from hazemap.federated.service.rate_limit import RateLimit
@@ -44,7 +44,7 @@ _CODES: Final[Codes] = (
     (UnknownStudy, 404),
     (StudyTaken, 409),
     (Stale, 409),
-    (InUse, 409),
+    (CodeInUse, 409),
     (OtherServer, 421),
 )
 
@@ -57,7 +57,7 @@ class RoleGuard(Guard):
         self.tokens, self._audit = RoleTokens(coordinator.store, first), coordinator.audit
         self._enrolments, self._reads = RateLimit(limits.enrolments), RateLimit(limits.reads)
 
-    def only(self, endpoint: GuardedEndpoint, *roles: Role) -> Endpoint:
+    def only(self, endpoint: GuardedEndpoint, *roles: OperatorRole) -> Endpoint:
         """A route for those who have a token of one of these roles."""
 
         @wraps(endpoint)
@@ -76,7 +76,7 @@ class RoleGuard(Guard):
 
         return checked
 
-    def acts(self, what: str, act: Callable[[str], Awaitable[None]], *roles: Role) -> Endpoint:
+    def acts(self, what: str, act: Callable[[str], Awaitable[None]], *roles: OperatorRole) -> Endpoint:
         """A route for an act on what the path names, which is on the audit log under `what` before it is done."""
 
         async def acted(request: Request, who: Principal) -> Response:

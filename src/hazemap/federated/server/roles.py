@@ -31,10 +31,10 @@ _ISSUE = (
 _REVOKE = "UPDATE tokens SET revoked = ?, token = ? WHERE name = ?"
 
 
-class Role(Enum):
+class OperatorRole(Enum):
     """What a token is for.
 
-    >>> Role("auditor").name
+    >>> OperatorRole("auditor").name
     'AUDITOR'
     """
 
@@ -50,12 +50,12 @@ class Role(Enum):
 class Principal:
     """Somebody with a token: `epsilon` all their campaigns may cost together, `campaigns` may run at a time.
 
-    >>> Principal("anna", Role.ANALYST, Fraction(2), 1).role.value
+    >>> Principal("anna", OperatorRole.ANALYST, Fraction(2), 1).role.value
     'analyst'
     """
 
     name: str
-    role: Role
+    role: OperatorRole
     epsilon: Fraction | None = None
     campaigns: int | None = None
 
@@ -69,7 +69,7 @@ class TokenRequest:
     """
 
     name: str
-    role: Role
+    role: OperatorRole
     days: int
     epsilon: Fraction | None = None
     campaigns: int | None = None
@@ -85,21 +85,21 @@ class TokenRequest:
             raise InputError(
                 f"a name has 1 to 64 letters, digits and . _ @ -, and is not {FIRST!r}; found {str(name)!r:.40}"
             )
-        if role not in [each.value for each in Role]:
+        if role not in [each.value for each in OperatorRole]:
             raise InputError(f"a role is operator, analyst or auditor; found {str(role)!r:.40}")
         if type(days) is not int or not 1 <= days <= LONGEST:
             raise InputError(f"a token lasts 1 to {LONGEST:,} days; found {str(days)!r:.40}")
-        if role != Role.ANALYST.value:
+        if role != OperatorRole.ANALYST.value:
             if epsilon is not None or campaigns is not None:
                 raise InputError(f"epsilon and campaigns limit analysts; an {role} has no such limits")
-            return cls(name, Role(role), days)
+            return cls(name, OperatorRole(role), days)
         if not isinstance(epsilon, str) or not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9}|/[0-9]{1,9})?", epsilon):
             raise InputError("an analyst's campaigns have a limit: epsilon, such as 2 or 1/2, for all of them together")
         if campaigns is not None and (type(campaigns) is not int or not 1 <= campaigns <= 1_000):
             raise InputError(f"an analyst runs 1 to 1,000 campaigns at a time; found {str(campaigns)!r:.40}")
         if epsilon.partition("/")[2].strip("0") == "" and "/" in epsilon:
             raise InputError("an epsilon has no denominator of zero")
-        return cls(name, Role(role), days, Fraction(epsilon), campaigns or 1)
+        return cls(name, OperatorRole(role), days, Fraction(epsilon), campaigns or 1)
 
 
 class RoleTokens:
@@ -107,10 +107,12 @@ class RoleTokens:
 
     def __init__(self, store: CampaignStore, first: str) -> None:
         self._store = store
-        self._by_hash: dict[bytes, tuple[Principal, str]] = {kept(first): (Principal(FIRST, Role.OPERATOR), "9999")}
+        self._by_hash: dict[bytes, tuple[Principal, str]] = {
+            kept(first): (Principal(FIRST, OperatorRole.OPERATOR), "9999")
+        }
         for name, role, token, expires, epsilon, campaigns in store.read(_KNOWN):
             limit = None if epsilon is None else Fraction(epsilon)
-            self._by_hash[bytes(token)] = Principal(name, Role(role), limit, campaigns), expires
+            self._by_hash[bytes(token)] = Principal(name, OperatorRole(role), limit, campaigns), expires
 
     def holder(self, secret: str) -> Principal | None:
         """Whose token this is, if it has not ended. O(1), by its hash: the time reveals nothing."""

@@ -93,8 +93,8 @@ class ServerProcess:
     def run(self) -> None:
         """Serve until the process is told to end (SIGTERM, Ctrl-C).
 
-        `InUse` where another server owns the database, unless this one stands by; `StoreError` from one on standby that
-        can write no more: what is started again, or stands by, goes on.
+        `DatabaseInUse` where another server owns the database, unless this one stands by; `StoreError` from one on
+        standby that can write no more: what is started again, or stands by, goes on.
         """
         limits, metrics = self.address.limits(), Metrics()
         operator, identity = self.state.secret(OPERATOR), server_identity(self.state.secret(IDENTITY))

@@ -21,7 +21,7 @@ from hazemap.federated.server.campaign_worker import CampaignCharge
 from hazemap.federated.server.failed_round import FailedRound, any_too_old, forgotten, have_paid
 from hazemap.federated.server.networked_two_servers import still_taken
 from hazemap.federated.server.recipe_log import KEEP, RecipeLog
-from hazemap.federated.server.roles import Principal, Role
+from hazemap.federated.server.roles import OperatorRole, Principal
 from hazemap.federated.server.study_account import NOTHING, Left, least, paid_of_analysis
 from hazemap.federated.server.study_house import StudyHouse
 from hazemap.federated.server.study_spec import NAME, StudySpec, recipe_from, study_from
@@ -344,7 +344,7 @@ class Studies:
             raise InputError(f"devices would refuse the recipe {recipe.id}: {'; '.join(reasons)}")
 
     def _may(self, name: str, who: Principal) -> None:
-        if who.role is Role.ANALYST and self._house.store.read(_OWNER, name) != [(who.name,)]:
+        if who.role is OperatorRole.ANALYST and self._house.store.read(_OWNER, name) != [(who.name,)]:
             raise InputError(f"the study {name!r} was begun by somebody else: begin one of your own")
 
     def _policies(self) -> list[SignedPolicy]:

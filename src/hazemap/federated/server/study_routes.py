@@ -10,7 +10,7 @@ from hazemap.federated.recipes.signed_policy import SignedPolicy
 from hazemap.federated.server.administration_routes import log_lines
 from hazemap.federated.server.coordinator import Coordinator
 from hazemap.federated.server.role_guard import RoleGuard
-from hazemap.federated.server.roles import Principal, Role
+from hazemap.federated.server.roles import OperatorRole, Principal
 from hazemap.federated.server.study_spec import ORDER, RECIPE, recipe_from, study_from
 from hazemap.federated.server.study_status import number_of, round_answer, study_release, study_status
 from hazemap.federated.service.route_guard import Row, body_of
@@ -21,7 +21,7 @@ DIGEST = 64
 def study_routes(coordinator: Coordinator, guard: RoleGuard) -> list[Row]:
     """Every route; what changes something is on the audit log before it is done."""
     audit, studies, store = coordinator.audit, coordinator.studies, coordinator.store
-    operator, analyst, auditor = Role.OPERATOR, Role.ANALYST, Role.AUDITOR
+    operator, analyst, auditor = OperatorRole.OPERATOR, OperatorRole.ANALYST, OperatorRole.AUDITOR
 
     async def accept(request: Request, who: Principal) -> Response:
         signed = await asyncio.to_thread(SignedPolicy.from_json, await body_of(request, LIMITS.length))

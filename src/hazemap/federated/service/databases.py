@@ -44,7 +44,7 @@ _VANISHED = {
 T = TypeVar("T")
 
 
-class InUse(StoreError):
+class DatabaseInUse(StoreError):
     """A database that belongs to another server: each belongs to one at a time."""
 
     def __init__(self, what: str) -> None:
@@ -89,7 +89,10 @@ class Database(Protocol):
         ...
 
     def own(self) -> Connection:
-        """The connection that writes: while it is open nobody else owns the database. `InUse` if another goes on to."""
+        """The connection that writes: while it is open nobody else owns the database.
+
+        `DatabaseInUse` if another goes on to.
+        """
         ...
 
     def spelled(self, sql: str) -> str:
@@ -133,7 +136,7 @@ class Sqlite:
         """A lock on a file beside it: the system frees it when the process ends, however it ends."""
         handle = _patient(self._lock, self.patience)
         if handle is None:
-            raise InUse(str(self.path))
+            raise DatabaseInUse(str(self.path))
         try:
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
             with closing(sqlite3.connect(self.path)) as looked_at:
@@ -244,7 +247,7 @@ class Postgres:
         try:
             self._limit_silence(db)
             if _patient(lambda: db.execute(_LOCK, (_OWNER,)).fetchone() == (True,) or None, self.patience) is None:
-                raise InUse("the PostgreSQL database")
+                raise DatabaseInUse("the PostgreSQL database")
             db.execute("SET synchronous_commit = on")
         except BaseException:
             db.close()

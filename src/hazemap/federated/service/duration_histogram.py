@@ -7,10 +7,10 @@ SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 
 @dataclass(eq=False)
-class Histogram:
+class DurationHistogram:
     """How often something took how long, in buckets of seconds that end at `bounds`. One thread writes.
 
-    >>> times = Histogram()
+    >>> times = DurationHistogram()
     >>> times.observe(0.002)
     >>> times.count, times.buckets[:2]
     (1, [0, 1])

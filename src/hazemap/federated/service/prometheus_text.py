@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 
-from hazemap.federated.service.duration_histogram import Histogram
+from hazemap.federated.service.duration_histogram import DurationHistogram
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -38,7 +38,7 @@ def samples(text: str) -> list[tuple[str, dict[str, str], float]]:
     return found
 
 
-def histograms(name: str, about: str, rows: Iterable[tuple[Mapping[str, str], Histogram]]) -> list[str]:
+def histograms(name: str, about: str, rows: Iterable[tuple[Mapping[str, str], DurationHistogram]]) -> list[str]:
     """Histograms of one name, each with its labels."""
     lines = series(name, "histogram", about, [])
     for own, times in rows:

@@ -138,7 +138,7 @@ def body_of(request: Request, most: int) -> Awaitable[bytes]:
     return body(request.scope, request.receive, most)
 
 
-class Guesses:
+class TokenGuesses:
     """Wrong tokens and codes, of which so many a minute are answered; one that is right is taken however many were."""
 
     def __init__(self, most: float) -> None:
@@ -169,7 +169,7 @@ class Guard:
     ) -> None:
         limits = limits or HttpLimits.here()
         self.log, self.metrics, self.codes = log, metrics or ServerMetrics(), codes
-        self.guesses, self._most = Guesses(limits.guesses), limits.per_address
+        self.guesses, self._most = TokenGuesses(limits.guesses), limits.per_address
         self._here: Counter[str] = Counter()
 
     def anybody(self, endpoint: Endpoint) -> Endpoint:

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from hazemap.federated.service.duration_histogram import Histogram
+from hazemap.federated.service.duration_histogram import DurationHistogram
 from hazemap.federated.service.prometheus_text import histograms, labels, series
 
 
@@ -13,7 +13,7 @@ class ServerMetrics:
 
     >>> metrics = ServerMetrics()
     >>> metrics.rejected["headers"] += 1
-    >>> print(metrics.written([], Histogram()).splitlines()[-1])
+    >>> print(metrics.written([], DurationHistogram()).splitlines()[-1])
     hazemap_store_commit_seconds_count 0
     """
 
@@ -24,7 +24,7 @@ class ServerMetrics:
     requests: Counter[tuple[str, str, int]] = field(default_factory=Counter)
     """who asked is empty where a server knows no names"""
 
-    def written(self, own: list[str], commits: Histogram) -> str:
+    def written(self, own: list[str], commits: DurationHistogram) -> str:
         """Everything in the text format 0.0.4, with a server's own lines and the seconds of its store's commits."""
         lines = series("connections_open", "gauge", "Connections that are open.", [("", self.connections)])
         moved = [(labels(direction="in"), self.received), (labels(direction="out"), self.sent)]

@@ -12,7 +12,7 @@ from time import monotonic, sleep
 from typing import TypeVar
 
 from hazemap.errors import StoreError
-from hazemap.federated.service.databases import InUse, Unusable
+from hazemap.federated.service.databases import DatabaseInUse, Unusable
 from hazemap.federated.service.store import Store, Write
 
 log = logging.getLogger("hazemap.federated.server")
@@ -47,7 +47,7 @@ def when_free(opened: Callable[[float], Opened], ready: Callable[[], None], agai
     """
     try:
         return opened(0)
-    except InUse:
+    except DatabaseInUse:
         log.info("another server owns the database: this one stands by")
     ready()
     said, at = "", -inf

@@ -45,7 +45,7 @@ class StateFolder:
     ) -> Iterator[Opened]:
         """The store, closed in the end. One on standby does what makes it `ready` while it waits.
 
-        `InUse` where another server owns it and this one does not wait.
+        `DatabaseInUse` where another server owns it and this one does not wait.
         """
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         place = self.database or self.path / file

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from hazemap.errors import StoreError
 from hazemap.federated.service.databases import Connection, Database, Sqlite, Unusable, database
-from hazemap.federated.service.duration_histogram import Histogram
+from hazemap.federated.service.duration_histogram import DurationHistogram
 
 MOST, HEAVIEST = 2_000, 32 << 20
 """Jobs of one commit, and their bytes: a small message does not wait for hundreds of vectors."""
@@ -107,7 +107,7 @@ class Store:
         self.ended: Callable[[], None] = lambda: None
         """who is told, by the store's thread, that it has ended"""
         self._reading = threading.Lock()
-        self.commit_seconds = Histogram()
+        self.commit_seconds = DurationHistogram()
         """Seconds that each commit took."""
         self._deleted: float | None = None
         self._failed, self._closing = 0.0, threading.Event()

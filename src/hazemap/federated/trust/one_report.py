@@ -64,7 +64,7 @@ class OneReportPrices:
         return price_share(self.budget, moved(encoder), stddev)
 
 
-class OneReport(BatchedReports):
+class OneReportTrust(BatchedReports):
     """Answers as two servers would from one report of each person (Poplar1), by their exact law.
 
     People report once. The servers walk down the tree, at most `levels` levels with at most `most_prefixes` candidates
@@ -77,7 +77,7 @@ class OneReport(BatchedReports):
     >>> from hazemap import Adaptive, AtMostRows, MemoryTable, Quadtree, PureDP, Unrecorded, run
     >>> rng = np.random.default_rng(5)
     >>> table = MemoryTable(np.arange(5_000), {"lon": rng.normal(0, 9, 5_000), "lat": rng.normal(0, 9, 5_000)})
-    >>> trust = OneReport(table, ReportBatch(people=2_000, minimum=1_800), levels=5)
+    >>> trust = OneReportTrust(table, ReportBatch(people=2_000, minimum=1_800), levels=5)
     >>> made = run(Adaptive.for_one_report(Quadtree.world(depth=8), AtMostRows(1)), trust, PureDP(1), Unrecorded())
     >>> len(made.transcript), len(trust.walk.candidates) <= 4
     (5, True)

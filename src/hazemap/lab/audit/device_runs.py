@@ -14,7 +14,7 @@ from hazemap.errors import HazemapError
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.local import LocalReports
-from hazemap.federated.trust.one_report import OneReport
+from hazemap.federated.trust.one_report import OneReportTrust
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.federated.trust.two_servers import TwoServers
@@ -66,7 +66,7 @@ class _SeenByAServer(TwoServers):
     one_is_known = True
 
 
-class _WalkSeenByAServer(OneReport):
+class _WalkSeenByAServer(OneReportTrust):
     """The same, where people report once."""
 
     one_is_known = True

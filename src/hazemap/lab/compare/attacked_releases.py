@@ -27,7 +27,7 @@ AREAS = 4
 """A newcomer is looked for in 4^AREAS areas of the map."""
 
 
-class Publication(NamedTuple):
+class AttackedPublication(NamedTuple):
     """A map as pixels, float64[side, side], and what it says of the people in the cell around each of some pixels."""
 
     shown: Floats
@@ -85,12 +85,12 @@ class Attacked(Everyone):
             "chance": float(np.mean([area == fullest for area in areas])),
         }
 
-    def _published(self, place: GroundTruthMap, method: Any, epsilon: str, pixel: int) -> Publication:
+    def _published(self, place: GroundTruthMap, method: Any, epsilon: str, pixel: int) -> AttackedPublication:
         """One map, and how much it says is in the cell around a pixel more than those who are known to be there."""
         if isinstance(method, Practice):
-            return Publication(method.published(place), np.zeros(0))
+            return AttackedPublication(method.published(place), np.zeros(0))
         made = timed(self.algorithm(place, method, epsilon), Curator(place.table), epsilon)[0].value
-        return Publication(painted(made, place.tree)[0], _around(made, place, pixel))
+        return AttackedPublication(painted(made, place.tree)[0], _around(made, place, pixel))
 
 
 def _around(made: CellMap, place: GroundTruthMap, pixel: int) -> Floats:
@@ -102,7 +102,7 @@ def _around(made: CellMap, place: GroundTruthMap, pixel: int) -> Floats:
     return np.array([made.unbiased[cell], place.counts[whose == cell].sum()])
 
 
-def _said_there(there: Publication, gone: Publication, method: Any) -> float:
+def _said_there(there: AttackedPublication, gone: AttackedPublication, method: Any) -> float:
     """Right about who is there, less wrong about who is not: 1, 0 or −1.
 
     Nothing is drawn by a practice, so its attacker publishes the others' map again and sees whether it differs.

@@ -22,7 +22,7 @@ DIRECT = 4_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Window:
+class BinomialWindow:
     """The law of a whole number X near its middle: P(X = start + i) is about mass[i], float64[size].
 
     The truth is within mass[i] · (1 ± relative), but for a difference that adds up to `absolute` at most; and
@@ -40,13 +40,13 @@ class Window:
     outside: float
 
 
-def binomial(coins: int, heads: float, tails: float, tail: float) -> Window:
+def binomial(coins: int, heads: float, tails: float, tail: float) -> BinomialWindow:
     """How many of `coins` show heads, of probability `heads` = 1 − `tails` (floats within two units of rounding).
 
     Outside are 2 · `tail` at most, by Bernstein: P(|X − μ| ≥ t) ≤ 2 exp(−t²/(2(σ² + t/3))). O(σ + log(1/tail)).
     """
     if coins == 0:
-        return Window(0, np.ones(1), 0.0, 0.0, 0.0)
+        return BinomialWindow(0, np.ones(1), 0.0, 0.0, 0.0)
     logarithm = -math.log(tail)
     variance = coins * heads * tails
     reach = int(1.001 * (logarithm / 3 + math.sqrt(logarithm**2 / 9 + 2 * logarithm * variance))) + 3
@@ -62,20 +62,20 @@ def binomial(coins: int, heads: float, tails: float, tail: float) -> Window:
     mass = mass[kept[0] : kept[-1] + 1]
     relative = 2 * 9 * (max(len(up), len(down)) + 2) * UNIT + (len(mass) + 2) * UNIT
     outside = 2 * tail + 1e-200
-    return Window(mode - len(below) + int(kept[0]), mass / mass.sum(), relative + outside, 0.0, outside)
+    return BinomialWindow(mode - len(below) + int(kept[0]), mass / mass.sum(), relative + outside, 0.0, outside)
 
 
-def add(first: Window, second: Window, direct: int = DIRECT) -> Window:
+def add(first: BinomialWindow, second: BinomialWindow, direct: int = DIRECT) -> BinomialWindow:
     """The law of the sum of two independent numbers; one by one if that is at most `direct` products."""
     a, b = first.mass, second.mass
     start, outside = first.start + second.start, first.outside + second.outside
     relative = 1.01 * (first.relative + second.relative)
     absolute = first.absolute + second.absolute
     if min(len(a), len(b)) == 1:
-        return Window(start, a * b[0] if len(b) == 1 else b * a[0], relative + UNIT, absolute, outside)
+        return BinomialWindow(start, a * b[0] if len(b) == 1 else b * a[0], relative + UNIT, absolute, outside)
     if len(a) * len(b) <= direct:
         rounding = 1.01 * (min(len(a), len(b)) + 2) * UNIT
-        return Window(start, np.convolve(a, b), relative + rounding, absolute + 1e-200, outside)
+        return BinomialWindow(start, np.convolve(a, b), relative + rounding, absolute + 1e-200, outside)
     size = len(a) + len(b) - 1
     padded = _smooth(size)
     mass = np.fft.irfft(np.fft.rfft(a, padded) * np.fft.rfft(b, padded), padded)[:size]
@@ -84,7 +84,7 @@ def add(first: Window, second: Window, direct: int = DIRECT) -> Window:
     mass = np.maximum(mass, 0.0)
     begin = int(np.searchsorted(np.cumsum(mass), error))  # ends that are no more than the error are cut
     end = size - int(np.searchsorted(np.cumsum(mass[::-1]), error))
-    return Window(start + begin, mass[begin:end], relative, absolute + error, outside + 5 * error)
+    return BinomialWindow(start + begin, mass[begin:end], relative, absolute + error, outside + 5 * error)
 
 
 def _smooth(size: int) -> int:

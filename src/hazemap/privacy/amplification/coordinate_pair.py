@@ -3,7 +3,7 @@
 import numpy as np
 
 from hazemap.machine_code.arrays import Floats
-from hazemap.privacy.amplification.binomial_window import Window
+from hazemap.privacy.amplification.binomial_window import BinomialWindow
 from hazemap.privacy.amplification.certified_bounds import UNIT
 
 Chances = tuple[float, float, float, float]
@@ -26,7 +26,7 @@ class CoordinatePair:
     array([0.5])
     """
 
-    def __init__(self, chances: Chances, others: Window) -> None:
+    def __init__(self, chances: Chances, others: BinomialWindow) -> None:
         keep, drop, lit, dark = chances
         one, zero = np.append(0.0, others.mass), np.append(others.mass, 0.0)
         p, q = keep * one + drop * zero, lit * one + dark * zero

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from uuid import uuid4
 
 from hazemap.errors import FileError, InputError
-from hazemap.federated.device.store.encrypted_store import EncryptedStore, Write
+from hazemap.federated.device.store.encrypted_store import EncryptedStore, StoreWrite
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _LAST = datetime.max.replace(tzinfo=UTC)
@@ -60,7 +60,7 @@ class ClockReading(NamedTuple):
     """The account's time, and what has to be written with a charge of this time."""
 
     now: datetime
-    writes: tuple[Write, ...] = ()
+    writes: tuple[StoreWrite, ...] = ()
 
 
 class _Line(NamedTuple):
@@ -126,9 +126,9 @@ class AccountClock:
         times = (json.loads(plain)["time"] for device in devices for _, plain in self.store.records("charges", device))
         return max(map(datetime.fromisoformat, times), default=None)
 
-    def _written(self, line: _Line | None, now: datetime, uptime: Uptime) -> Write:
+    def _written(self, line: _Line | None, now: datetime, uptime: Uptime) -> StoreWrite:
         plain = {"now": now.isoformat(), "boot": uptime.boot, "uptime": uptime.nanoseconds}
         sealed = self.store.seal("clock", 0, 1, json.dumps(plain).encode())
         if line is None:
-            return Write("INSERT INTO about VALUES ('clock', ?)", (sealed,))
-        return Write("UPDATE about SET value = ? WHERE name = 'clock' AND value = ?", (sealed, line.sealed))
+            return StoreWrite("INSERT INTO about VALUES ('clock', ?)", (sealed,))
+        return StoreWrite("UPDATE about SET value = ? WHERE name = 'clock' AND value = ?", (sealed, line.sealed))

@@ -22,7 +22,7 @@ from datetime import datetime
 from hmac import compare_digest
 
 from hazemap.federated.device.account.charges import ChargeSums, before, dated
-from hazemap.federated.device.store.encrypted_store import EncryptedStore, Write
+from hazemap.federated.device.store.encrypted_store import EncryptedStore, StoreWrite
 from hazemap.federated.protocols.secure_aggregation.key_agreement import derived
 from hazemap.federated.recipes.policy import ShippedPolicy
 
@@ -84,7 +84,7 @@ class ForgottenCharges:
         """The number of the last charge on the disk."""
         return self.store.next_number("charges", self.device) - 1
 
-    def charge(self, number: int, now: datetime) -> Write:
+    def charge(self, number: int, now: datetime) -> StoreWrite:
         """The statement that charges whatever was forgotten up to this number."""
         plain = {"kind": KIND, "time": dated(self.store, self.device, now).isoformat()}
         return self.store.added("charges", self.device, number, json.dumps(plain).encode())

@@ -17,7 +17,7 @@ from hazemap.federated.device.account.privacy_account import shown
 from hazemap.federated.device.printable_text import one_line
 from hazemap.federated.device.recipes.report_request import ReportRequest
 from hazemap.federated.device.server_task import ReadTask
-from hazemap.federated.device.store.encrypted_store import EncryptedStore, Write
+from hazemap.federated.device.store.encrypted_store import EncryptedStore, StoreWrite
 from hazemap.federated.recipes.sql_query import LONGEST_SQL
 from hazemap.privacy.report_price import ReportPrice
 
@@ -189,14 +189,14 @@ class ActivityLog:
         """The number of the next new line."""
         return self.store.next_number("log", self.device)
 
-    def added(self, number: int, line: LogEntry | RecipeLogEntry) -> Write:
+    def added(self, number: int, line: LogEntry | RecipeLogEntry) -> StoreWrite:
         """The statement that writes a new line."""
         return self.store.added("log", self.device, number, _plain(line))
 
-    def changed(self, number: int, line: LogEntry | RecipeLogEntry) -> Write:
+    def changed(self, number: int, line: LogEntry | RecipeLogEntry) -> StoreWrite:
         """The statement that writes what became of a session."""
         sealed = self.store.seal("log", self.device, number, _plain(line))
-        return Write("UPDATE log SET sealed = ? WHERE device = ? AND sequence = ?", (sealed, self.device, number))
+        return StoreWrite("UPDATE log SET sealed = ? WHERE device = ? AND sequence = ?", (sealed, self.device, number))
 
 
 def _plain(line: LogEntry | RecipeLogEntry) -> bytes:

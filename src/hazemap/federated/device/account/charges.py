@@ -21,7 +21,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from hazemap.federated.device.store.encrypted_store import EncryptedStore, Write
+from hazemap.federated.device.store.encrypted_store import EncryptedStore, StoreWrite
 from hazemap.federated.recipes.query_class import StreamFieldName
 from hazemap.privacy.report_price import ReportPrice
 
@@ -75,7 +75,7 @@ class ChargeSums:
             )
         return found + list(self._rows(through + 1))
 
-    def writes(self) -> tuple[Write, ...]:
+    def writes(self) -> tuple[StoreWrite, ...]:
         """The statement that sums what was charged since the last time; none as long as it is little."""
         through, days = self._kept()
         rows = list(self._rows(through + 1))
@@ -83,7 +83,7 @@ class ChargeSums:
             return ()
         plain = json.dumps([_written(day) for day in _grown(days, rows)]).encode()
         sealed = self.store.seal("sums", self.device, rows[-1].number, plain)
-        return (Write("INSERT OR REPLACE INTO sums VALUES (?, ?, ?)", (self.device, rows[-1].number, sealed)),)
+        return (StoreWrite("INSERT OR REPLACE INTO sums VALUES (?, ?, ?)", (self.device, rows[-1].number, sealed)),)
 
     def last(self) -> datetime | None:
         """The time of the last charge: that of none is later (`dated`)."""

@@ -40,7 +40,7 @@ from hazemap.federated.device.recipes.public_recipe_log import PublicRecipeLog, 
 from hazemap.federated.device.recipes.report_request import ReportRequest
 from hazemap.federated.device.reports.report_records import ReportRecords
 from hazemap.federated.device.server_task import ReadTask
-from hazemap.federated.device.store.encrypted_store import EncryptedStore, Write
+from hazemap.federated.device.store.encrypted_store import EncryptedStore, StoreWrite
 from hazemap.federated.device.store.row_store import RowStore
 from hazemap.federated.device.store.session_records import SessionRecords
 from hazemap.federated.protocols.chained_log import LogHead
@@ -79,7 +79,7 @@ class CampaignTerms:
             else None
         )
 
-    def agreed(self, task: Task, carrier: ReportCarrier | None = None) -> tuple[Write, ...]:
+    def agreed(self, task: Task, carrier: ReportCarrier | None = None) -> tuple[StoreWrite, ...]:
         """The statement that keeps what a new campaign says; none for a campaign that is known.
 
         It fails where another process has agreed to the same campaign meanwhile.
@@ -88,7 +88,7 @@ class CampaignTerms:
             return ()
         tag = self._tag(task.campaign)
         sealed = self.store.seal("campaigns", self.device, tag, json.dumps(_terms(task, carrier)).encode())
-        return (Write("INSERT INTO campaigns VALUES (?, ?, ?)", (self.device, tag, sealed)),)
+        return (StoreWrite("INSERT INTO campaigns VALUES (?, ?, ?)", (self.device, tag, sealed)),)
 
     def _first(self, campaign: str) -> dict[str, str] | None:
         tag = self._tag(campaign)
@@ -152,14 +152,14 @@ class PaidAnswer(Generic[T]):
 
     made: T = field(repr=False)
     epsilon: Fraction
-    writes: tuple[Write, ...]
+    writes: tuple[StoreWrite, ...]
 
 
 class Refusal(NamedTuple):
     """What a server is told, and the statements that leave a session and note why."""
 
     told: str
-    writes: tuple[Write, ...]
+    writes: tuple[StoreWrite, ...]
 
 
 class DeviceAccount:
@@ -198,7 +198,7 @@ class DeviceAccount:
         """What goes with a message that was paid for, once its charge is on the disk; nothing without a server."""
         return b"" if self._seal is None else self._seal.sealed(self._forgotten.last_number())
 
-    def put_back(self, head: bytes, now: datetime) -> tuple[Write, ...]:
+    def put_back(self, head: bytes, now: datetime) -> tuple[StoreWrite, ...]:
         """The statements that count the period as spent, where the server keeps a head that the disk has not reached.
 
         None for any other head, and for what is no head of this device's.
@@ -290,7 +290,7 @@ class DeviceAccount:
 
     def left(
         self, session: bytes, outcome: str, now: datetime, read: Callable[[], ReadTask], number: int | None
-    ) -> tuple[Write, ...]:
+    ) -> tuple[StoreWrite, ...]:
         """The statements that leave a session for good, known or not, and say in the log what became of it."""
         if number is not None:
             return self.sessions.closed(session), self.log.changed(number, self.log.line(number).ended(outcome))

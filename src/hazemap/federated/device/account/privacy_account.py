@@ -31,7 +31,7 @@ from hazemap.federated.device.account.charges import (
     summed_recipe_charges,
 )
 from hazemap.federated.device.policy.consent_policy import Policy
-from hazemap.federated.device.store.encrypted_store import EncryptedStore, Write
+from hazemap.federated.device.store.encrypted_store import EncryptedStore, StoreWrite
 from hazemap.federated.device.store.event_store import PLACE_FIELDS, PLACES
 from hazemap.federated.recipes.query_class import StreamFieldName
 from hazemap.federated.trust.device_tasks import Task
@@ -201,7 +201,9 @@ class PrivacyAccount:
         """The number of the next charge: take it before the account is read, and charge under it."""
         return self.store.next_number("charges", self.device)
 
-    def charge(self, task: Task, session: bytes, now: datetime, number: int | None = None, seen: bool = False) -> Write:
+    def charge(
+        self, task: Task, session: bytes, now: datetime, number: int | None = None, seen: bool = False
+    ) -> StoreWrite:
         """The statement that charges a round; it fails if another process has charged this device meanwhile.
 
         Meanwhile is since its `number` was taken: since now, where none is given.

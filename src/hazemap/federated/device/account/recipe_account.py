@@ -33,7 +33,7 @@ from hazemap.federated.device.account.charges import (
 )
 from hazemap.federated.device.account.privacy_account import PrivacyAccount, fields_read, shown
 from hazemap.federated.device.recipes.report_request import ReportRequest
-from hazemap.federated.device.store.encrypted_store import EncryptedStore, Write
+from hazemap.federated.device.store.encrypted_store import EncryptedStore, StoreWrite
 from hazemap.federated.recipes.policy import Accounting, AnalysisBudget, DeviceLimit, FieldBudget, ShippedPolicy
 from hazemap.federated.recipes.query_class import StreamFieldName
 from hazemap.federated.trust.device_tasks import Task
@@ -111,7 +111,7 @@ class RecipeAccount:
         """The number of the next charge: take it before the account is read, and charge under it."""
         return self.store.next_number("charges", self.device)
 
-    def charge(self, request: ReportRequest, now: datetime, number: int | None = None) -> Write:
+    def charge(self, request: ReportRequest, now: datetime, number: int | None = None) -> StoreWrite:
         """The statement that charges a report; it fails if another process has charged this device meanwhile.
 
         Meanwhile is since its `number` was taken: since now, where none is given.

@@ -16,7 +16,7 @@ from hashlib import sha256
 
 from hazemap.errors import CodecError, Unreachable
 from hazemap.federated.device.http_client import HttpTransport
-from hazemap.federated.device.store.encrypted_store import EncryptedStore, Write
+from hazemap.federated.device.store.encrypted_store import EncryptedStore, StoreWrite
 from hazemap.federated.protocols.chained_log import PAGE, LogHead
 from hazemap.federated.recipes.recipe_log_format import FORMAT
 from hazemap.federated.trust.device_tasks import Task
@@ -159,7 +159,7 @@ class RecipeLogHeads:
             return LogHead(entries, json.loads(self.store.unseal("logs", self.device, tag, sealed, entries)))
         return LogHead()
 
-    def kept(self, server: str, head: LogHead) -> tuple[Write, ...]:
+    def kept(self, server: str, head: LogHead) -> tuple[StoreWrite, ...]:
         """The statement that keeps a head that goes on from the one that was seen; none where it is the same.
 
         It fails where another process has seen more meanwhile.
@@ -169,18 +169,18 @@ class RecipeLogHeads:
         tag = self._tag(server)
         sealed = self.store.seal("logs", self.device, tag, json.dumps(head.digest).encode(), head.entries)
         return (
-            Write(
+            StoreWrite(
                 "INSERT INTO logs VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET entries = excluded.entries,"
                 " sealed = excluded.sealed WHERE entries <= excluded.entries",
                 (self.device, tag, head.entries, sealed),
             ),
         )
 
-    def forgotten(self, server: str) -> tuple[Write, ...]:
+    def forgotten(self, server: str) -> tuple[StoreWrite, ...]:
         """The statement that forgets a server's log: its owner says that it is another server now."""
         if not self.seen(server).entries:
             return ()
-        return (Write("DELETE FROM logs WHERE device = ? AND tag = ?", (self.device, self._tag(server))),)
+        return (StoreWrite("DELETE FROM logs WHERE device = ? AND tag = ?", (self.device, self._tag(server))),)
 
     def _tag(self, server: str) -> bytes:
         return self.store.tag(self.device, b"recipe log" + server.encode())
@@ -202,6 +202,6 @@ class SeenRecipeLog:
         """Why a device that had `seen` so much does not answer a task; None where it does, and for maps."""
         return None if task.recipe is None else self.log.refusal(task, seen)
 
-    def kept(self, seen: LogHead) -> tuple[Write, ...]:
+    def kept(self, seen: LogHead) -> tuple[StoreWrite, ...]:
         """The statement that keeps what was read; none where it does not go on from what was seen."""
         return () if self.log.rewritten(seen) else self.heads.kept(self.server, self.log.head)

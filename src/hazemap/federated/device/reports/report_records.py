@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
-from hazemap.federated.device.store.encrypted_store import EncryptedStore, Write
+from hazemap.federated.device.store.encrypted_store import EncryptedStore, StoreWrite
 
 _NUMBER: Final = 8
 _WORDS: Final = 32
@@ -56,16 +56,16 @@ class ReportRecords:
             " it leaves them a day after their time"
         )
 
-    def kept(self, batch: bytes, report: KeptReport) -> Write:
+    def kept(self, batch: bytes, report: KeptReport) -> StoreWrite:
         """The statement that keeps a report; it fails where there is one."""
         tag = self._tag(batch)
-        return Write("INSERT INTO reports VALUES (?, ?, ?)", (self.device, tag, self._closed(tag, report)))
+        return StoreWrite("INSERT INTO reports VALUES (?, ?, ?)", (self.device, tag, self._closed(tag, report)))
 
-    def emptied(self, batch: bytes, report: KeptReport) -> Write:
+    def emptied(self, batch: bytes, report: KeptReport) -> StoreWrite:
         """The statement that deletes the bytes of a report."""
         return self._emptied(self._tag(batch), report)
 
-    def forsaken(self, now: datetime) -> list[tuple[KeptReport, Write]]:
+    def forsaken(self, now: datetime) -> list[tuple[KeptReport, StoreWrite]]:
         """The reports that no server took in time, and the statements that delete them; one is read at a time."""
         tags = "SELECT tag FROM reports WHERE device = ? AND length(sealed) > ?"
         left = []
@@ -78,9 +78,9 @@ class ReportRecords:
                     left.append((report, self._emptied(tag, report)))
         return left
 
-    def _emptied(self, tag: bytes, report: KeptReport) -> Write:
+    def _emptied(self, tag: bytes, report: KeptReport) -> StoreWrite:
         sealed = self._closed(tag, replace(report, parcel=b""))
-        return Write("UPDATE reports SET sealed = ? WHERE device = ? AND tag = ?", (sealed, self.device, tag))
+        return StoreWrite("UPDATE reports SET sealed = ? WHERE device = ? AND tag = ?", (sealed, self.device, tag))
 
     def _closed(self, tag: bytes, report: KeptReport) -> bytes:
         numbers = report.number.to_bytes(_NUMBER, "big") + report.until.to_bytes(_NUMBER, "big")

@@ -33,7 +33,7 @@ from hazemap.federated.device.reports.report_routes import (
     report_route,
 )
 from hazemap.federated.device.server_task import ReadTask, ServerTask
-from hazemap.federated.device.store.encrypted_store import Commits, Write
+from hazemap.federated.device.store.encrypted_store import Commits, StoreWrite
 from hazemap.federated.device.store.session_records import GRACE
 from hazemap.federated.protocols.chained_log import LogHead
 from hazemap.federated.trust.device_tasks import Task
@@ -68,7 +68,7 @@ class _NewReport:
     """A new report: its bytes, the statements that charge it, and its line of the log."""
 
     parcel: bytes = field(repr=False)
-    writes: tuple[Write, ...]
+    writes: tuple[StoreWrite, ...]
     line: LogEntry | RecipeLogEntry
 
 
@@ -119,16 +119,16 @@ class ReportSender:
         await self.commits.write(self._ended(work.session, kept, _arrived(carried)))
         return None
 
-    def forsaken(self, now: datetime) -> tuple[Write, ...]:
+    def forsaken(self, now: datetime) -> tuple[StoreWrite, ...]:
         """The statements that delete the reports that no server took in time."""
         left = self.account.reports.forsaken(now)
         return tuple(write for kept, gone in left for write in (gone, self._became(kept, "made; no server took it")))
 
-    def _ended(self, batch: bytes, kept: KeptReport, outcome: str) -> tuple[Write, ...]:
+    def _ended(self, batch: bytes, kept: KeptReport, outcome: str) -> tuple[StoreWrite, ...]:
         """The statements that delete the bytes of a report, and note what became of it."""
         return self.account.reports.emptied(batch, kept), self._became(kept, outcome)
 
-    def _became(self, kept: KeptReport, outcome: str) -> Write:
+    def _became(self, kept: KeptReport, outcome: str) -> StoreWrite:
         log = self.account.log
         return log.changed(kept.number, log.line(kept.number).ended(outcome))
 

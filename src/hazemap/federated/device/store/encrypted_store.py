@@ -180,7 +180,7 @@ _NONCE = 12
 PATIENCE = 60.0
 
 
-class Write(NamedTuple):
+class StoreWrite(NamedTuple):
     """One statement that must change exactly one row: anything else means that another process was faster."""
 
     sql: str
@@ -268,7 +268,7 @@ class EncryptedStore:
                     self._database.execute("ROLLBACK")
                 raise
 
-    def commit(self, batches: Sequence[Sequence[Write]]) -> list[FileError | None]:
+    def commit(self, batches: Sequence[Sequence[StoreWrite]]) -> list[FileError | None]:
         """Write batches in one transaction, each of them whole or not at all; for each what kept it out.
 
         One wait for the disk serves all devices of the batch.
@@ -281,7 +281,7 @@ class EncryptedStore:
                 database.execute("RELEASE batch")
         return outcomes
 
-    def _written(self, database: sqlite3.Connection, batch: Sequence[Write]) -> FileError | None:
+    def _written(self, database: sqlite3.Connection, batch: Sequence[StoreWrite]) -> FileError | None:
         raced = FileError(f"another process wrote to the same device of {self.path} at the same time: try again")
         for write in batch:
             try:
@@ -298,10 +298,10 @@ class EncryptedStore:
         found = self.read(f"SELECT sequence, sealed FROM {table} WHERE device = ? ORDER BY sequence", device)  # noqa: S608 - ours
         return [(number, self.unseal(table, device, number, sealed)) for number, sealed in found]
 
-    def added(self, table: str, device: int, number: int, plain: bytes) -> Write:
+    def added(self, table: str, device: int, number: int, plain: bytes) -> StoreWrite:
         """The statement that writes such a record; it fails where another process was faster."""
         sealed = self.seal(table, device, number, plain)
-        return Write(f"INSERT INTO {table} VALUES (?, ?, ?)", (device, number, sealed))  # noqa: S608 - ours
+        return StoreWrite(f"INSERT INTO {table} VALUES (?, ?, ?)", (device, number, sealed))  # noqa: S608 - ours
 
     def next_number(self, table: str, device: int) -> int:
         """The sequence number after the last one of a device in a table."""
@@ -413,9 +413,9 @@ class Commits:
     """Gathers statements into transactions; a device goes on when its own are on the disk."""
 
     store: EncryptedStore
-    _waiting: list[tuple[Sequence[Write], asyncio.Future[None]]] = field(default_factory=list)
+    _waiting: list[tuple[Sequence[StoreWrite], asyncio.Future[None]]] = field(default_factory=list)
 
-    async def write(self, writes: Sequence[Write]) -> None:
+    async def write(self, writes: Sequence[StoreWrite]) -> None:
         """Have these statements written, all or none; `FileError` where they could not be."""
         if not writes:
             return

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from sqlite3 import Connection
 
-from hazemap.federated.device.store.encrypted_store import EncryptedStore, Write
+from hazemap.federated.device.store.encrypted_store import EncryptedStore, StoreWrite
 
 GRACE = 86_400
 """Seconds after its end for which a session, or a report that was not taken, is kept: servers are started again."""
@@ -73,25 +73,25 @@ class SessionRecords:
             self.store.read("SELECT 1 FROM sessions WHERE device = ? AND tag = ? AND sealed IS NULL", self.device, tag)
         )
 
-    def written(self, session: bytes, record: SessionRecord) -> Write:
+    def written(self, session: bytes, record: SessionRecord) -> StoreWrite:
         """The statement that keeps a session after an answer."""
         tag = self._tag(session)
         head = json.dumps({"number": record.number, "task": record.task, "until": record.until}).encode()
         plain = len(head).to_bytes(4, "big") + head + record.state
         sealed = self.store.seal("sessions", self.device, tag, plain, expires=record.answered)
         if record.answered == 1:
-            return Write("INSERT INTO sessions VALUES (?, ?, 1, ?)", (self.device, tag, sealed))
-        return Write(
+            return StoreWrite("INSERT INTO sessions VALUES (?, ?, 1, ?)", (self.device, tag, sealed))
+        return StoreWrite(
             "UPDATE sessions SET answered = ?, sealed = ? WHERE device = ? AND tag = ? AND answered = ?"
             " AND sealed IS NOT NULL",
             (record.answered, sealed, self.device, tag, record.answered - 1),
         )
 
-    def closed(self, session: bytes) -> Write:
+    def closed(self, session: bytes) -> StoreWrite:
         """The statement that ends a session, known or not: its state and keys are gone, its tag stays."""
         return _close(self.device, self._tag(session))
 
-    def forsaken(self, now: datetime) -> list[tuple[SessionRecord, Write]]:
+    def forsaken(self, now: datetime) -> list[tuple[SessionRecord, StoreWrite]]:
         """The sessions whose server never came back, without their states, and the statements that end them.
 
         One is read at a time: together they may be large.
@@ -121,8 +121,8 @@ def leave_all(database: Connection, device: int | None = None) -> None:
     database.execute("UPDATE sessions SET sealed = NULL WHERE ? IS NULL OR device = ?", (device, device))
 
 
-def _close(device: int, tag: bytes) -> Write:
-    return Write(
+def _close(device: int, tag: bytes) -> StoreWrite:
+    return StoreWrite(
         "INSERT INTO sessions VALUES (?, ?, 0, NULL) ON CONFLICT DO UPDATE SET sealed = NULL WHERE sealed IS NOT NULL",
         (device, tag),
     )
