@@ -9,7 +9,6 @@ import pytest
 from tests.federated.server.asking_studies import recipe, study
 from tests.federated.server.fleet import AS_OPERATOR
 from tests.federated.server.test_failed_rounds import reports
-from tests.federated.server.test_schema import OLDER
 from tests.federated.server.test_studies import begun, charges, played
 from tests.federated.server.test_study_stop import token
 
@@ -178,23 +177,3 @@ def test_a_round_that_cannot_be_read_does_not_keep_the_server_from_starting(tmp_
     spoilt, other = played(tmp_path, play)
     assert (spoilt["state"], "cannot go on" in spoilt["reason"]) == ("failed", True)
     assert other["state"] == "done"
-
-
-@pytest.mark.slow
-def test_a_store_of_version_1_takes_studies_and_keeps_the_names_of_its_campaigns(tmp_path):
-    async def play(town):
-        await begun(town)
-        taken = await town.study(study(name="berlin"))
-        await town.ask(recipe())
-        as_campaign = await town.http.get("/v1/campaigns/spring", headers=AS_OPERATOR)
-        odd = await town.http.get("/v1/campaigns/%00", headers=AS_OPERATOR)
-        return taken, (await town.answered(1))["state"], charges(town), as_campaign, odd
-
-    (tmp_path / "town").mkdir()
-    older = sqlite3.connect(tmp_path / "town" / "server.sqlite")
-    older.execute(f"PRAGMA application_id = {0x48415A53}")
-    older.executescript(OLDER)
-    older.close()
-    taken, state, paid, as_campaign, odd = played(tmp_path, play)
-    assert (taken.status_code, state, paid) == (409, "done", 1)
-    assert (as_campaign.status_code, odd.status_code) == (404, 404)
