@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hazemap.base_map import BaseMap, Place, base_map
+from hazemap.base_map import BaseMap, TownPlace, base_map
 from hazemap.draw.cell_painting import points_across
 from hazemap.draw.figure_layout import style, width
 from hazemap.draw.overlay_lines import draw_lines, lines_in
@@ -110,7 +110,7 @@ class Ground:
             offset: dict[str, Any] = {"xytext": (3 * side, 0), "textcoords": "offset points", "va": "center_baseline"}
             axes.annotate(place.name, (x, y), ha="left" if side > 0 else "right", **offset, **look)
 
-    def named(self, inches: float) -> list[tuple[Place, float, float, int]]:
+    def named(self, inches: float) -> list[tuple[TownPlace, float, float, int]]:
         """Places that have room on a panel of this width: where they are, and whether the name is right or left."""
         assert self.base is not None  # noqa: S101 - as above
         metres, found, taken = self.view.width / inches, [], list[tuple[float, float, float, float]]()
