@@ -188,7 +188,7 @@ class ParquetFiles:
         return self
 
     def _typed(self, name: str, column: Any) -> Any:
-        """A column of the type that the table declares, which holds all its values (`declared_columns`)."""
+        """A column of the type that the table declares, which holds all its values (`lake_tables`)."""
         kind = self.declared.get(name)
         return column if kind is None or column.type == kind else column.cast(kind, safe=False)
 
