@@ -9,7 +9,7 @@ from hazemap.errors import InputError
 from hazemap.federated.service.databases import database as server_database
 from hazemap.privacy.ledger import Ledger
 from hazemap.releases.gis.postgis_table import write_table
-from hazemap.sources.postgresql import PARAMETERS, checked_url, driver, is_url
+from hazemap.sources.postgresql import PARAMETERS, checked_url, driver, is_postgresql_url
 from hazemap.sources.source import DatabaseTable, parse_source
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.table_spec import TableSpec
@@ -39,7 +39,7 @@ HIDDEN = "hunter2"
 def test_a_url_is_what_libpq_is_told_and_a_table(text, database, table, names):
     url = DatabaseTable.parse(text)
     assert (url.database, url.table, url.names) == (database, table, names)
-    assert is_url(text) and parse_source(text) == url == url.absolute and url.dataset == names[-1]
+    assert is_postgresql_url(text) and parse_source(text) == url == url.absolute and url.dataset == names[-1]
     assert TableSpec(text).source == text == str(url)
 
 
@@ -122,7 +122,7 @@ def test_what_names_no_table_is_refused_in_words(text, why):
 
 
 def test_paths_are_no_urls():
-    assert not any(map(is_url, ["visits.parquet", "postgresql.csv", "./postgresql:x", "", None, 3]))
+    assert not any(map(is_postgresql_url, ["visits.parquet", "postgresql.csv", "./postgresql:x", "", None, 3]))
     assert str(parse_source("visits.parquet").absolute).endswith("/visits.parquet")
 
 

@@ -61,7 +61,7 @@ class Task:
         """A step as `mapInArrow` takes it."""
 
         def work(batches: Batches) -> Batches:
-            return told(self, step, batches)
+            return report_failures(self, step, batches)
 
         return work
 
@@ -107,7 +107,7 @@ class PartTable(EngineTable):
         return Notes(report.rows, report.without_person, report.nowhere, sample=sample).written()
 
 
-def told(task: Task, step: Callable[[Task, Batches], Batches], batches: Batches) -> Batches:
+def report_failures(task: Task, step: Callable[[Task, Batches], Batches], batches: Batches) -> Batches:
     """The step's batches; an error in words as the last message, when all that was to be read is read."""
     try:
         if task.version != __version__:

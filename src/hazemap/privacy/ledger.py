@@ -63,7 +63,7 @@ from hazemap.privacy.ledger_store import (
 from hazemap.privacy.ledger_units import check_unit, settle, to_fix
 from hazemap.privacy.privacy_unit import FULL, VALUES_ONLY, Model, Unit
 from hazemap.privacy.statement import Statement, budget_to_json
-from hazemap.sources.postgresql import checked_url, is_url
+from hazemap.sources.postgresql import checked_url, is_postgresql_url
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,9 @@ class Ledger:
     patience: float = 60.0
 
     def __post_init__(self) -> None:
-        if is_url(self.place):
+        if is_postgresql_url(self.place):
             checked_url(str(self.place))
-        elif is_url(str(self.place)) or "://" in str(self.place):
+        elif is_postgresql_url(str(self.place)) or "://" in str(self.place):
             raise InputError("a ledger is a file, or a URL as text that begins with postgresql://")
         else:
             object.__setattr__(self, "place", Path(self.place).expanduser().absolute())

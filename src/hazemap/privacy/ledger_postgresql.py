@@ -53,7 +53,7 @@ class TeamTransaction:
 
     def execute(self, sql: str, values: Sequence[Any] = (), /) -> Any:
         """A question."""
-        return self.db.execute(postgresql.spelled(sql), values)
+        return self.db.execute(postgresql.to_postgresql_sql(sql), values)
 
     def check_page(self, dataset: str, model: Model) -> None:
         """A ledger of many stewards takes no charge without a cap: a new name would escape every one."""

@@ -64,12 +64,12 @@ class Role:
 
 
 def refuse_plain(columns: Iterable[str], lon: str | None, lat: str | None, remedy: str) -> None:
-    """`TableError` if both coordinates would be taken from columns that are only called x and y: see `told`.
+    """`TableError` if both coordinates would be taken from columns that are only called x and y: see `are_degrees`.
 
     They may as well be metres or pixels, which no name tells from degrees.
     """
     found = list(columns)
-    if lon is not None or lat is not None or told(found):
+    if lon is not None or lat is not None or are_degrees(found):
         return
     x, y = LON.column(found, None), LAT.column(found, None)
     raise TableError(
@@ -78,7 +78,7 @@ def refuse_plain(columns: Iterable[str], lon: str | None, lat: str | None, remed
     )
 
 
-def told(columns: Iterable[str]) -> bool:
+def are_degrees(columns: Iterable[str]) -> bool:
     """Whether the names of coordinates alone say that they are degrees, which x and y do not.
 
     >>> told(["lon", "lat"]), told(["x", "latitude"]), told(["x", "y"])
@@ -88,7 +88,7 @@ def told(columns: Iterable[str]) -> bool:
     return any(names & set(role.usual[0]) for role in (LON, LAT))
 
 
-def told_apart(names: Iterable[str], name: str) -> None:
+def refuse_repeated_names(names: Iterable[str], name: str) -> None:
     """`TableError` for two columns whose names are one to SQL, which does not see capitals.
 
     It would rename one of them, and a query for that one would read the other.

@@ -11,7 +11,7 @@ import numpy as np
 from hazemap.engines.duckdb_connection import BATCH, DuckDBConnection
 from hazemap.engines.table_source import FED, Geometry, SourcePart, TableSource, named_numbers
 from hazemap.errors import TableError
-from hazemap.readers.column_roles import told_apart
+from hazemap.readers.column_roles import refuse_repeated_names
 from hazemap.readers.value_coercion import numbers_of, sound, text_of
 
 POINTS = {"geoarrow.wkb": "WKB", "geoarrow.point": "point"}
@@ -43,7 +43,7 @@ def open_frame(connection: DuckDBConnection, frame: Any) -> TableSource:
             f"cannot read a {type(frame).__name__}; pass a path, an Arrow table or stream, or a data frame of"
             " pandas, polars, geopandas or Spark"
         )
-    told_apart(table.schema.names, NAME)
+    refuse_repeated_names(table.schema.names, NAME)
     known = connection.kinds_of(_bare(table.schema), NAME)
     kinds, table = _all_kinds(table.schema, known), table.select(list(known))
     connection.register("rows", pyarrow.table(_stored(table), schema=_bare(table.schema)))
@@ -88,7 +88,7 @@ def _geodataframe(connection: DuckDBConnection, frame: Any) -> TableSource:
 def _stream(connection: DuckDBConnection, stream: Any) -> TableSource:
     import pyarrow
 
-    told_apart(stream.schema.names, NAME)
+    refuse_repeated_names(stream.schema.names, NAME)
     known = connection.kinds_of(_bare(stream.schema), NAME)
     read = pyarrow.schema([field for field in stream.schema if field.name in known])
     schema = _bare(read)
@@ -203,7 +203,7 @@ def open_pandas(
     levels = [name for name in frame.index.names if name is not None and str(name) not in held]
     frame = frame.reset_index(level=levels) if levels else frame
     names = [str(name) for name in frame.columns]
-    told_apart(names, "the data frame")
+    refuse_repeated_names(names, "the data frame")
     typed, loose = dict(beside or {}), {}
     for place, name in enumerate(names):
         series = frame.iloc[:, place]

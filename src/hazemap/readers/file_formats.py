@@ -18,7 +18,7 @@ from urllib.parse import unquote_to_bytes
 from hazemap.engines.duckdb_connection import DuckDBConnection, literal
 from hazemap.engines.table_source import FED, SourcePart, TableSource, named_numbers
 from hazemap.errors import FileError, TableError
-from hazemap.readers.column_roles import told_apart
+from hazemap.readers.column_roles import refuse_repeated_names
 from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.readers.csv_files import CsvFiles
 from hazemap.readers.lake_tables import open_delta, open_iceberg
@@ -26,14 +26,14 @@ from hazemap.readers.parquet_files import (
     Declared,
     ParquetFiles,
     ScannedFile,
-    described,
+    declarations_of,
     kinds_of_fed,
     refuse_large_pages,
 )
 from hazemap.readers.parquet_geometry import common_geometry, geometry_of
 from hazemap.readers.point_files import GEOJSON, VECTORS, layer_of, open_geojson, open_layer
 from hazemap.readers.stored_file import LocalFile, StoredFile
-from hazemap.readers.stored_folder import StoredFolder, asked, changing, folder_at
+from hazemap.readers.stored_folder import StoredFolder, ask_each, change_check, folder_at
 from hazemap.readers.value_coercion import is_checked
 from hazemap.sources.source import Address, Files, LocalFiles, RemoteFiles
 
@@ -170,8 +170,8 @@ def _parquet(connection: DuckDBConnection, folder: StoredFolder) -> TableSource:
     The names of folders declare columns too, of those files that have none of that name.
     """
     name, files = folder.name, list(folder.files.values())
-    check = changing(files)
-    found = asked(files, described)
+    check = change_check(files)
+    found = ask_each(files, declarations_of)
     schemas = [each.schema for each in found]
     geometries = [
         geometry_of(each.schema.metadata or {}, each.native, str(file)) for each, file in zip(found, files, strict=True)
@@ -182,7 +182,7 @@ def _parquet(connection: DuckDBConnection, folder: StoredFolder) -> TableSource:
         for path, schema in zip(folder.files, schemas, strict=True)
     ]
     for file, schema, given in zip(files, schemas, own, strict=True):
-        told_apart([*schema.names, *given], str(file))
+        refuse_repeated_names([*schema.names, *given], str(file))
     parts = []
     for _, run in groupby(
         zip(found, files, own, strict=True),

@@ -21,9 +21,9 @@ import numpy as np
 from hazemap.engines.duckdb_connection import DuckDBConnection
 from hazemap.engines.table_source import FED, SourcePart, TableSource
 from hazemap.errors import FileError, HazemapError, TableError
-from hazemap.readers.parquet_files import ParquetFiles, ScannedFile, described, kinds_of_fed, opened_parquet
+from hazemap.readers.parquet_files import ParquetFiles, ScannedFile, declarations_of, kinds_of_fed, opened_parquet
 from hazemap.readers.stored_file import LocalFile, StoredFile
-from hazemap.readers.stored_folder import StoredFolder, asked, changing
+from hazemap.readers.stored_folder import StoredFolder, ask_each, change_check
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ def declared_source(
     Columns that are `apart` are in no file, and have the values that are given. A column that a file lacks is missing
     in all its rows. `TableError` where a file declares a type whose values the table's type may not hold.
     """
-    check = changing([each.file for each in files])
-    found = asked([each.file for each in files], described)
+    check = change_check([each.file for each in files])
+    found = ask_each([each.file for each in files], declarations_of)
     kinds = kinds_of_fed(connection, schema, name)
     declared = {each.name: each.type for each in schema if each.name in kinds}
     scanned = []
@@ -222,7 +222,7 @@ def _copied(folder: StoredFolder, copy: Path) -> None:
 
     with_places = list(needed)
     asked_of = {str(needed[path]): path for path in with_places}
-    asked([needed[path] for path in with_places], lambda file: fetched(asked_of[str(file)]))
+    ask_each([needed[path] for path in with_places], lambda file: fetched(asked_of[str(file)]))
 
 
 LARGEST_METADATA = 1 << 28
@@ -272,7 +272,7 @@ def _iceberg_in(connection: DuckDBConnection, folder: StoredFolder) -> TableSour
     if any(str(task.file.file_format).rpartition(".")[2].upper() != "PARQUET" for task in tasks):
         raise TableError(f"the Iceberg table {folder.name} has files that are not Parquet; no others are read")
     dropped = _dropped(folder, shown, tasks)
-    stored = asked([shown.file(task.file.file_path) for task in tasks], _numbered)
+    stored = ask_each([shown.file(task.file.file_path) for task in tasks], _numbered)
     files = []
     for task, columns in zip(tasks, stored, strict=True):
         file = shown.file(task.file.file_path)

@@ -287,7 +287,7 @@ class Declared(NamedTuple):
     native: dict[str, str]
 
 
-def described(file: StoredFile) -> Declared:
+def declarations_of(file: StoredFile) -> Declared:
     """Read the declarations of a file; `FileError` if it is not Parquet."""
     import pyarrow
 

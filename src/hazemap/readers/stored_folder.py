@@ -68,7 +68,7 @@ class StoredFolder:
         return StoredFolder(self.name, kept, self.whole)
 
 
-def changing(files: Sequence[StoredFile]) -> Callable[[], None]:
+def change_check(files: Sequence[StoredFile]) -> Callable[[], None]:
     """A check that raises `FileError` if a local file is not as it is now. Remote files check themselves."""
     seen = [(file, file.state) for file in files if isinstance(file, LocalFile)]
 
@@ -127,7 +127,7 @@ def _remote(url: RemoteFiles) -> StoredFolder:
     return StoredFolder(str(url), {file.key[start:]: file for file in files}, not wild)
 
 
-def asked(files: Sequence[StoredFile], ask: Callable[[StoredFile], Found]) -> list[Found]:
+def ask_each(files: Sequence[StoredFile], ask: Callable[[StoredFile], Found]) -> list[Found]:
     """The results of `ask` for each file, in order; several remote files at once."""
     if all(isinstance(file, LocalFile) for file in files):
         return [ask(file) for file in files]

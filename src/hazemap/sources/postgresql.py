@@ -38,7 +38,7 @@ _KEPT_ELSEWHERE = (
 )
 
 
-def is_url(source: Any) -> bool:
+def is_postgresql_url(source: Any) -> bool:
     """Whether this is the URL of a database, well written or not; a path never begins so.
 
     >>> is_url("postgresql://host/db?table=visits"), is_url("PostgreSQL:/x"), is_url("postgresql.csv")
@@ -85,7 +85,7 @@ def connect(url: str, **parameters: str | int) -> Any:
     return psycopg.connect(url, autocommit=True, prepare_threshold=None, **rest)
 
 
-def spelled(sql: str) -> str:
+def to_postgresql_sql(sql: str) -> str:
     """Our SQL, which is SQLite's, with PostgreSQL's placeholders and its name for bytes.
 
     >>> spelled("SELECT b FROM t WHERE a = ?")

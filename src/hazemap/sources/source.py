@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 from urllib.parse import quote, urlsplit
 
 from hazemap.errors import InputError
-from hazemap.sources.postgresql import EXAMPLE, TABLE, is_url, url_parts
+from hazemap.sources.postgresql import EXAMPLE, TABLE, is_postgresql_url, url_parts
 
 SIGNED = "HAZEMAP_SIGNED_URL"
 """The variable of the environment that holds a URL with its signature."""
@@ -278,7 +278,7 @@ def parse_address(text: str) -> Address:
     """A source that was written down; `InputError` for an address that is badly written, or may hold a secret."""
     if not text:
         raise InputError("source must be non-empty text: a path or an address")
-    if is_url(text):
+    if is_postgresql_url(text):
         return DatabaseTable.parse(text)
     if text.casefold().startswith(SPARK):
         return SparkCatalogueTable.parse(text)

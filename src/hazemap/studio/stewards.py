@@ -11,7 +11,7 @@ from hazemap.errors import InputError
 from hazemap.federated.service.access_tokens import kept, known_token, named, token_file
 from hazemap.files.text_files import MOST, read_text, toml_table
 from hazemap.privacy.ledger import Ledger
-from hazemap.sources.postgresql import is_url
+from hazemap.sources.postgresql import is_postgresql_url
 from hazemap.studio.coordinator_access import CoordinatorAccess
 from hazemap.studio.root_folder import RootFolder
 
@@ -114,7 +114,7 @@ def _steward(name: str, table: Any, folder: Path) -> Steward:
     if not all(isinstance(value, str) and value for value in table.values()):
         raise InputError(f"what is said of the user {name} are texts")
     named = table["ledger"]
-    root, book = RootFolder.at(folder / table["folder"]), Ledger(named if is_url(named) else folder / named)
+    root, book = RootFolder.at(folder / table["folder"]), Ledger(named if is_postgresql_url(named) else folder / named)
     if isinstance(book.place, Path) and root.holds(book.place):
         raise InputError(f"the ledger of {name} would be among their files: put it elsewhere")
     token = folder / table.get("token", f"{name}.token")

@@ -12,7 +12,7 @@ from typing import Any
 from hazemap.engines.duckdb_connection import DuckDBConnection, SqlQuery, quoted
 from hazemap.engines.table_source import SourcePart, TableSource
 from hazemap.errors import TableError
-from hazemap.readers.column_roles import LAT, LON, PERSON, TIME, Role, told
+from hazemap.readers.column_roles import LAT, LON, PERSON, TIME, Role, are_degrees
 from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.readers.open_table import LEAST_FOR_DUCKDB, PLAIN, source_of
 
@@ -58,7 +58,7 @@ def previewed(path: Path, dialect: CsvDialect = PLAIN, rows: bool = True) -> Tab
 def _guessed(source: TableSource) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, role in ROLES.items():
-        if name in ("lon", "lat") and (source.geometry is not None or not told(source.columns)):
+        if name in ("lon", "lat") and (source.geometry is not None or not are_degrees(source.columns)):
             continue
         found |= _column(source, name, role)
     return found

@@ -196,16 +196,16 @@ class Spans:
     @property
     def in_words(self) -> str:
         """For statements, and for people whose devices are asked."""
-        first = shown(self.zone, self.edges[0])
+        first = clock_text(self.zone, self.edges[0])
         return f"{len(self.edges) - 1:,} stretches of time in {self.zone}, the first from {first}"
 
     @property
     def names(self) -> tuple[str, ...]:
         """Where each begins; to the second, where some begin in the same minute."""
-        begin = tuple(shown(self.zone, edge) for edge in self.edges[:-1])
+        begin = tuple(clock_text(self.zone, edge) for edge in self.edges[:-1])
         if len(set(begin)) == len(begin):
             return begin
-        return tuple(shown(self.zone, edge, "seconds") for edge in self.edges[:-1])
+        return tuple(clock_text(self.zone, edge, "seconds") for edge in self.edges[:-1])
 
     def at(self, moments: Floats) -> Ints:
         """The slot of each moment; −1 for NaN and for moments in none."""
@@ -278,7 +278,7 @@ def moment(name: str, text: str) -> datetime:
         raise InputError(f"write a time as 2024-05-31 or 2024-05-31T18:00:00+02:00; found {text!r}") from None
 
 
-def shown(name: str, seconds: int, to: str = "minutes") -> str:
+def clock_text(name: str, seconds: int, to: str = "minutes") -> str:
     """A moment as clocks of the zone show it, with their offset.
 
     >>> shown("Europe/Berlin", 1445731200), shown("Europe/Berlin", 1445734800)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from hazemap.errors import InputError, StoreError
 from hazemap.sources import postgresql
-from hazemap.sources.postgresql import checked_url, is_url
+from hazemap.sources.postgresql import checked_url, is_postgresql_url
 
 _APPLICATION = 0x48415A53  # "HAZS", in SQLite's header
 _JOURNAL = 4_096
@@ -266,7 +266,7 @@ class Postgres:
 
     def spelled(self, sql: str) -> str:
         """Its placeholders, and its name for bytes."""
-        return postgresql.spelled(sql)
+        return postgresql.to_postgresql_sql(sql)
 
     def emptied(self, writer: Connection) -> None:
         """Nothing: vacuuming and archives are the operator's."""
@@ -287,7 +287,7 @@ def database(place: str | Path, patience: float | None = None) -> Sqlite | Postg
     Postgres(url='postgresql://localhost/maps', patience=15)
     """
     text, waits = str(place), {} if patience is None else {"patience": patience}
-    if is_url(text):
+    if is_postgresql_url(text):
         return Postgres(checked_url(text), **waits)
     if "://" in text:
         raise InputError("a database is a file (SQLite) or a URL that begins with postgresql://")
