@@ -232,7 +232,7 @@ def test_fault_7_exact_sums_of_rows_are_taken_by_trust_models_and_by_nobody_else
             "federated/trust/report_batch",
         ),
         *(
-            "encoders/concatenation",
+            "encoders/encoder",
             "lab/audit/evidence/noise_residuals",
         ),  # a sum of sums; tables of people who do not exist
     }

@@ -2,9 +2,8 @@
 
 from hazemap.encoders.cell_counts import CellPresence, Counts
 from hazemap.encoders.cell_values import KnownCountValues, Values
-from hazemap.encoders.concatenation import Concatenation
 from hazemap.encoders.count_min_sketch import CountMinSketch
-from hazemap.encoders.encoder import Encoder, Entries, total
+from hazemap.encoders.encoder import Concatenation, Encoder, Entries, total
 from hazemap.encoders.haar_wavelet import HaarWavelet
 from hazemap.encoders.split_scores import EvenSplitScores, MedianSplitScores, QuantileScores, SplitCosts
 
