@@ -105,7 +105,7 @@ lint: .venv/test $(MODULES)  ## Style, types, spelling, import floors, of Python
 	$(BIN)/mypy
 	$(BIN)/codespell
 	$(BIN)/python -m pytest tests/test_architecture.py
-	@if test -e $(MODULES); then cd web && npm run --silent lint; else echo "npm is not installed: web/ is not checked"; fi
+	@if test -e $(MODULES); then cd web && npm run --silent lint; else echo "what checks web/ is not installed: this needs npm"; fi
 
 changelog: .venv/bin/python  ## Move the fragments of changelog.d into CHANGELOG.md (VERSION=0.2.0: as that version)
 	$(BIN)/python distribution/changelog.py $(VERSION)

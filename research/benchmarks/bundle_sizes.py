@@ -14,7 +14,11 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 RESULTS = Path(__file__).with_name("results") / "bundle_sizes.json"
-BUNDLES = {"page": "releases/page/page.html", "studio": "studio/app", "device in a tab": "device/tab/device.html"}
+BUNDLES = {
+    "page": "releases/page/page.html",
+    "studio": "studio/app",
+    "device in a tab": "federated/device/tab/device.html",
+}
 LICENCES = "licences.txt"
 
 

@@ -14,7 +14,7 @@ import type { OpenSqlite } from "./recipes/query_sandbox.js";
 import { acceptPolicy } from "./recipes/recipe_side.js";
 
 const USAGE =
-  "node dist/main.js --server URL --code CODE --rows rows.json [--policy policy.json] [--file device.json] [--idle SECONDS] " +
+  "node dist/node/device/src/main.js --server URL --code CODE --rows rows.json [--policy policy.json] [--file device.json] [--idle SECONDS] " +
   "[--recipes signed-policy.json --key HEX]";
 
 /** SQLite, loaded when a recipe comes first. */
