@@ -16,7 +16,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from hazemap.lab.audit import planned_trials as plan
-from hazemap.lab.audit.audit import audit
 from hazemap.lab.audit.audited_settings import (
     ALL_STATISTICS,
     CURATOR,
@@ -34,6 +33,7 @@ from hazemap.lab.audit.csv_line_trials import CsvLineTrial
 from hazemap.lab.audit.findings import judge
 from hazemap.lab.audit.planted_faults import PLANTS
 from hazemap.lab.audit.random_canaries import KINDS, CanaryCrowd
+from hazemap.lab.audit.report import audit
 from hazemap.lab.audit.subprocess_runs import SubprocessRuns
 from hazemap.lab.audit.synthetic_people import Square
 from hazemap.lab.audit.trial_types import CanaryTrial

@@ -84,8 +84,8 @@ def memory(line: str) -> float:
 
 def one(name: str, side: int, stored: str, repetitions: int) -> dict:
     """The figures of one method, in this process."""
-    from hazemap.lab.compare.compared_methods import Method
     from hazemap.lab.compare.ground_truth_maps import SQUARE, KnownCounts
+    from hazemap.lab.compare.practices import Method
     from hazemap.privacy.budget import PureDP
     from hazemap.queries.algorithm_session import Unrecorded, run
     from hazemap.spatial.quadtree import Quadtree

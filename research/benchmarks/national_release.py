@@ -29,7 +29,7 @@ from hazemap.algorithms import TreesWithinDistricts
 from hazemap.cellmap import CellMap
 from hazemap.cells import NOWHERE
 from hazemap.lab.compare.ground_truth_maps import KnownCounts, middles
-from hazemap.lab.compare.range_query_error import rectangles, sums
+from hazemap.lab.compare.map_scores import rectangles, sums
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.statement import A_PERSON, Statement
 from hazemap.queries.algorithm_session import Session, Unrecorded, run

@@ -11,8 +11,7 @@ from hazemap.draw.colour_scales import DensityScale, quantile, short
 from hazemap.draw.figure_layout import GREY, MARGIN, FigureLayout, style
 from hazemap.draw.legends import BAR, draw_densities
 from hazemap.errors import FileError, InputError
-from hazemap.lab.compare.charts import PAPER, PLAIN, SMALL
-from hazemap.lab.compare.figures import heading
+from hazemap.lab.compare.charts import PAPER, PLAIN, SMALL, heading
 from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
 from hazemap.lab.compare.map_scores import seen_at
 from hazemap.lab.compare.results import Results

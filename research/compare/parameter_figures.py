@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hazemap.lab.compare.charts import ChartPanel, Curve, draw_curves
-from hazemap.lab.compare.figures import BANDS, Draw
+from hazemap.lab.compare.charts import BANDS, ChartPanel, Curve, Draw, draw_curves
 from hazemap.lab.compare.map_scores import MEASURES
 from hazemap.lab.compare.results import ResultMean, Results
 

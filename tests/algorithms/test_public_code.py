@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hazemap.lab.compare.compared_methods import Method
 from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
+from hazemap.lab.compare.practices import Method
 from hazemap.privacy.budget import PureDP
 from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.tables.contribution_bounding import RowIsPerson

@@ -8,7 +8,7 @@ import pytest
 from hazemap.draw import figure_layout as drawn
 from hazemap.lab.compare import run_comparison as running
 from hazemap.lab.compare.presets import PRESETS, QUICK
-from hazemap.lab.compare.worker_processes import Done, attempted
+from hazemap.lab.compare.run_comparison import Done, attempted
 
 
 @pytest.fixture

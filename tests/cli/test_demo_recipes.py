@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hazemap.cli.demo.chat import made_up, pairs, policy
+from hazemap.cli.demo.processes import made_up, pairs, policy
 from hazemap.federated.recipes.recipe_log_format import checked
 
 

@@ -6,7 +6,7 @@ import sys
 
 from tests.every_method import EVERY
 
-from hazemap.cli.completion import method_texts
+from hazemap.cli.main import method_texts
 
 
 def test_it_lists_and_describes_methods(hazemap):

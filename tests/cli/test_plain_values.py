@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.main import get_command
 
-from hazemap.cli.plain_values import lighten
+from hazemap.cli.console_output import lighten
 
 
 class Colour(Enum):

@@ -27,7 +27,7 @@ from hazemap.releases import Release
 from hazemap.releases.pmtiles_archive import MapTile, archive
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.studio.root_folder import is_release
+from hazemap.studio.stewards import is_release
 from hazemap.tables.contribution_bounding import RowIsPerson
 
 WORLD = Quadtree.world(6)

@@ -19,7 +19,7 @@ from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.privacy.random_stream import Stream
 from hazemap.queries.algorithm_session import Session
 from hazemap.releases import MarkedRelease, MarkedTimedRelease, Release
-from hazemap.studio import release_views
+from hazemap.studio import release_review
 from hazemap.trust.curator import CentralPrices
 
 from .test_timed_release import of_each, relabelled, same_tables
@@ -206,8 +206,8 @@ def test_a_page_is_of_the_slots_that_are_named(kept, tmp_path, monkeypatch, caps
     capsys.readouterr()
     assert main(["show", path, "-o", str(goal)]) != 0 and "some slots together" in capsys.readouterr().err
     assert not goal.exists()
-    assert b"m.parquet, all slots together</title>" in release_views.page(kept[1])
-    assert release_views.facts(kept[1])["slots"] == list(SLOTS)
+    assert b"m.parquet, all slots together</title>" in release_review.page(kept[1])
+    assert release_review.facts(kept[1])["slots"] == list(SLOTS)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import pytest
 
 from hazemap.algorithms import Adaptive
 from hazemap.errors import InputError
-from hazemap.lab.compare.compared_methods import ADAPTIVE, AG, Method
 from hazemap.lab.compare.density_metrics import density, mse
 from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
+from hazemap.lab.compare.practices import ADAPTIVE, AG, Method
 from research.compare.device_trials import DeviceSample, DeviceSetting
 
 FLAT = Method("flat", "flat:3", published=True)

@@ -9,11 +9,10 @@ from hazemap.cells import Leaves
 from hazemap.errors import InputError
 from hazemap.lab.compare import density_metrics as densities
 from hazemap.lab.compare import earth_movers_distance as transport
-from hazemap.lab.compare.compared_methods import Method
 from hazemap.lab.compare.datasets import mixture
 from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
-from hazemap.lab.compare.trial_key import Trial
-from hazemap.lab.compare.trial_settings import Everyone
+from hazemap.lab.compare.practices import Method
+from hazemap.lab.compare.trial_settings import Everyone, Trial
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import OneVote
 from research.compare import gaussian_blur as heatmaps

@@ -6,9 +6,9 @@ import pytest
 
 from hazemap.draw import figure_layout as drawn
 from hazemap.errors import FileError
-from hazemap.lab.compare.compared_methods import Method
-from hazemap.lab.compare.figures import ranking
+from hazemap.lab.compare.charts import ranking
 from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
+from hazemap.lab.compare.practices import Method
 from hazemap.lab.compare.presets import Preset
 from hazemap.lab.compare.results import Results
 from research.compare import documentation_page as docs

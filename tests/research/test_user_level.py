@@ -11,17 +11,15 @@ from hazemap.algorithms.published.user_level_means import PlainMean, worst_case_
 from hazemap.draw import figure_layout as drawn
 from hazemap.errors import FileError, InputError
 from hazemap.lab.compare import run_comparison as running
-from hazemap.lab.compare.compared_methods import AG
 from hazemap.lab.compare.datasets import MADE_UP
 from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
 from hazemap.lab.compare.map_scores import MEASURES
+from hazemap.lab.compare.practices import AG
 from hazemap.lab.compare.report_page import written
 from hazemap.lab.compare.result_tables import by_map
 from hazemap.lab.compare.results import Results
-from hazemap.lab.compare.run_comparison import RESULTS, compared
-from hazemap.lab.compare.trial_key import Trial
-from hazemap.lab.compare.trial_settings import Everyone
-from hazemap.lab.compare.worker_processes import Done, attempted
+from hazemap.lab.compare.run_comparison import RESULTS, Done, attempted, compared
+from hazemap.lab.compare.trial_settings import Everyone, Trial
 from hazemap.values.quantizer import Quantizer
 from research.compare.evaluation_datasets import TABLES as KIND
 from research.compare.evaluation_datasets import evaluation_datasets, known_datasets

@@ -9,11 +9,10 @@ from starlette.testclient import TestClient
 from hazemap.federated.service.served_address import ServedAddress
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
-from hazemap.studio.app_files import AppFile
 from hazemap.studio.running_releases import RunningReleases
 from hazemap.studio.sessions import Sessions
 from hazemap.studio.stewards import ALONE, Stewards
-from hazemap.studio.studio_process import Studio
+from hazemap.studio.studio_process import AppFile, Studio
 
 PAGE = {
     "index.html": AppFile(b"<!doctype html><title>studio</title>", "text/html; charset=utf-8"),

@@ -14,7 +14,7 @@ from hazemap.federated.recipes.recipe_file import EXAMPLE, recipe_to_json, recip
 from hazemap.federated.service.operator_line import operator
 from hazemap.queries.noisy_queries import Answer
 from hazemap.releases import open_release
-from hazemap.studio import coordinator_replies
+from hazemap.studio import server_answers
 from hazemap.studio.coordinator_access import StrangeAnswer
 
 from .coordinator_scene import SECRET, coordinator, hostile, operating, people
@@ -281,8 +281,8 @@ def answer(size):
 
 def test_an_answer_to_another_recipe_is_refused_as_such():
     fine = {**ROUND, "answer": answer(ASKED.size)}
-    assert coordinator_replies.answered(fine)[0] == ASKED
-    assert coordinator_replies.answered(ROUND) is None
+    assert server_answers.answered(fine)[0] == ASKED
+    assert server_answers.answered(ROUND) is None
     for changes in (
         {"answer": answer(ASKED.size + 1)},
         {"answer": answer(0)},
@@ -295,7 +295,7 @@ def test_an_answer_to_another_recipe_is_refused_as_such():
         {"recipe": "0" * 64},
     ):
         with pytest.raises(StrangeAnswer):
-            coordinator_replies.answered({**fine, **changes})
+            server_answers.answered({**fine, **changes})
 
 
 def test_the_token_of_an_analyst_stays_where_it_is(tmp_path):

@@ -8,9 +8,9 @@ import pytest
 
 from hazemap.cli.main import main
 from hazemap.lab.compare import run_comparison
-from hazemap.lab.compare.comparison_order import ComparisonOrder
+from hazemap.lab.compare.presets import ComparisonOrder
 from hazemap.lab.compare.results import Results
-from hazemap.studio import comparison_routes, comparison_views
+from hazemap.studio import comparison_routes
 
 from .scene import Browser, Scene, write_table
 
@@ -144,7 +144,7 @@ def test_a_map_that_is_dropped_is_kept_once_and_read_before(tmp_path):
     assert upload(browser, "my%20town.csv", b"other").status_code == 422
     np.save(tmp_path / "a.npy", np.ones((4, 4)))
     assert upload(browser, "a.npy", (tmp_path / "a.npy").read_bytes()).json()["people"] == 16
-    order, _ = comparison_views.ordered({**ORDER, "own": ["my town.csv"]}, scene.stewards.by_name["steward"].root)
+    order, _ = comparison_routes.ordered({**ORDER, "own": ["my town.csv"]}, scene.stewards.by_name["steward"].root)
     assert order.own == (("my-town", scene.root / "my town.csv"),)
 
 

@@ -25,7 +25,7 @@ from hazemap.federated.service.operator_line import operator
 from hazemap.planning.synthetic_city import DemoCity
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
-from hazemap.studio import app_files
+from hazemap.studio import studio_process
 
 from .coordinator_scene import coordinator, people, token_in
 from .scene import write_table
@@ -33,7 +33,7 @@ from .scene import write_table
 APP = Path(__file__).parents[2] / "web" / "studio"
 MODULES = APP.parent / "node_modules"
 CHROMIUM = Path("/usr/bin/chromium")
-BUILT = Path(app_files.__file__).with_name("app") / "index.html"
+BUILT = Path(studio_process.__file__).with_name("app") / "index.html"
 
 
 def need(*paths):

@@ -21,11 +21,10 @@ from hazemap.readers import file_formats, open_table
 from hazemap.sources.source import parse_source
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.statistics_spec import StatisticsSpec
-from hazemap.studio import table_preview
-from hazemap.studio.ledger_view import can_recover
+from hazemap.studio import stewards
 from hazemap.studio.refusals import SENTENCES
-from hazemap.studio.root_folder import RootFolder
-from hazemap.studio.stewards import Steward, Stewards
+from hazemap.studio.release_review import can_recover
+from hazemap.studio.stewards import RootFolder, Steward, Stewards
 
 from .scene import BOX, Browser, Scene, order, reviewed, write_table
 
@@ -127,7 +126,7 @@ def test_a_plan_and_its_picture_touch_no_data(scene, monkeypatch):
         monkeypatch.setattr(module, name, touched)
     for name in ("files_of", "open_files", "_csv"):
         monkeypatch.setattr(file_formats, name, touched)
-    monkeypatch.setattr(table_preview, "source_of", touched)
+    monkeypatch.setattr(stewards, "source_of", touched)
     browser, asked = scene.browser(), {"box": BOX, "epsilon": "1", "cells": "quadtree:7", "people": 5_000}
     figures = browser.post("/v1/plan", asked).json()
     picture = browser.post("/v1/plan/picture", asked).json()

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from hazemap.lab.compare.compared_methods import METHODS
-from hazemap.lab.compare.figures import Draw
+from hazemap.lab.compare.charts import Draw
+from hazemap.lab.compare.practices import METHODS
 from hazemap.lab.compare.presets import Preset
 from hazemap.lab.compare.results import Results
 from research.compare.map_gallery import Pictured, draw_gallery

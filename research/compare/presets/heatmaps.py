@@ -6,8 +6,8 @@ Our copy of the paper has lost its numbers (ε of figures 2 and 4 to 7, the numb
 
 from fractions import Fraction
 
-from hazemap.lab.compare.compared_methods import ADAPTIVE, Method
-from hazemap.lab.compare.figures import Draw
+from hazemap.lab.compare.charts import Draw
+from hazemap.lab.compare.practices import ADAPTIVE, Method
 from hazemap.lab.compare.presets import Preset
 from research.compare.multi_location_trials import Dealt, MultiLocationSetting
 from research.compare.parameter_figures import FigurePart, along

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
-from hazemap.lab.compare.compared_methods import (
+from hazemap.lab.compare.charts import Draw, ranking
+from hazemap.lab.compare.plot_styles import HTF_HIGH, HTF_LOW
+from hazemap.lab.compare.practices import (
     AG,
     HTF,
     HTF_PLUS,
@@ -20,8 +22,6 @@ from hazemap.lab.compare.compared_methods import (
     Epsilons,
     Method,
 )
-from hazemap.lab.compare.figures import Draw, ranking
-from hazemap.lab.compare.plot_styles import HTF_HIGH, HTF_LOW
 from hazemap.lab.compare.presets import Preset
 from hazemap.lab.compare.result_tables import Table
 from hazemap.lab.compare.results import Results

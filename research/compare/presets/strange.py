@@ -4,7 +4,8 @@
 constant that is chosen by it would make its page worthless.
 """
 
-from hazemap.lab.compare.compared_methods import (
+from hazemap.lab.compare.charts import ranking
+from hazemap.lab.compare.practices import (
     AG,
     AUTO,
     HB,
@@ -21,7 +22,6 @@ from hazemap.lab.compare.compared_methods import (
     UG,
     Method,
 )
-from hazemap.lab.compare.figures import ranking
 from hazemap.lab.compare.presets import Preset
 
 HELD_OUT = (

@@ -4,8 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hazemap.draw.figure_layout import INK
-from hazemap.lab.compare.charts import ChartPanel, Curve, draw_curves
-from hazemap.lab.compare.figures import BANDS, Draw, ranking
+from hazemap.lab.compare.charts import BANDS, ChartPanel, Curve, Draw, draw_curves, ranking
 from hazemap.lab.compare.map_scores import MEASURES
 from hazemap.lab.compare.plot_styles import BLUE, GREY, ORANGE, PINK, RED, SKY, PlotStyle
 from hazemap.lab.compare.presets import Preset

@@ -10,7 +10,7 @@ from hazemap.cli.shared_options import AsJson
 from hazemap.errors import HazemapError, InputError
 
 if TYPE_CHECKING:
-    from hazemap.lab.audit.audit import Report
+    from hazemap.lab.audit.report import Report
     from hazemap.lab.audit.trial_types import AuditTrial
 
 EXAMPLE = "Example: [bold]hazemap audit --method auto --bounding 'one row' --releases 200 -o audit.md[/bold]"
@@ -68,7 +68,7 @@ def audit(
     trials = _trials(method, bounding, trust, epsilon, rho, releases, files, short or bool(planted and not method))
     if output and output.suffix not in (".md", ".html"):
         raise InputError(f"an audit report must be a .md or .html file; found {output.name!r}")
-    from hazemap.lab.audit.audit import audit as audited
+    from hazemap.lab.audit.report import audit as audited
 
     with progress() as say:
         reports = [audited(trials, confidence, plant, jobs, say) for plant in _plants(planted)]

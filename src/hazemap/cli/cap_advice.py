@@ -1,6 +1,14 @@
-"""The cap of a data set: asked for at its first charge, and a hint beside the result where there is none."""
+"""The cap of a data set, and notes on how its rows were read.
 
+A cap is asked for at the first charge, and a result without one gets a hint. Notes on reading are general sentences
+that follow from options, names and headers alone: whether a time or a line could be read is a secret of the rows, so
+anything more specific follows from the noisy numbers that the run has paid for.
+"""
+
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import ceil, floor, log10
 from pathlib import Path
 from shlex import quote
@@ -9,7 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hazemap.cli.console_output import note
-from hazemap.errors import InputError
+from hazemap.errors import HazemapError, InputError, Stopped
+from hazemap.sources.source import LocalFiles
 
 if TYPE_CHECKING:
     from hazemap.privacy.budget import Budget
@@ -18,6 +27,7 @@ if TYPE_CHECKING:
     from hazemap.privacy.privacy_unit import Model
     from hazemap.specs.release_spec import ReleaseSpec
     from hazemap.specs.statistics_spec import StatisticsSpec
+
 
 MONEY = "Money"
 
@@ -115,3 +125,61 @@ def _rounded_up(number: float) -> float:
     digits = 1 - floor(log10(number))
     near = round(number, digits)
     return near if near >= number else round(number + 10.0**-digits, digits)
+
+
+NO_TIME = "whether times are written as is said below, or need --time-format"
+NO_LINE = "whether lines are written as is said below"
+
+
+def reading_notes(order: "ReleaseSpec | StatisticsSpec") -> list[str]:
+    """How times are read, where a run uses any, and which lines count, where it reads CSV."""
+    notes = []
+    if order.timed:
+        notes.append(f"Times were read as {order.table.times}.")
+    if _is_csv(order):
+        notes.append(_of_lines(order))
+    return notes
+
+
+@contextmanager
+def notes_where_it_stops(order: "ReleaseSpec | StatisticsSpec", as_json: bool) -> Iterator[None]:
+    """Print the notes of a run that stops after its look; one that goes on prints them beside its result."""
+    try:
+        yield
+    except Stopped:
+        for line in () if as_json else reading_notes(order):
+            note(line)
+        raise
+
+
+def where_nobody_is(order: "ReleaseSpec | StatisticsSpec") -> str:
+    """What to check if the noise hides whether any row counted, from options and names alone."""
+    looks = ["whether the box is the right one", "whether coordinates are degrees, not swapped, in the right columns"]
+    looks += [NO_TIME] if order.timed else []
+    looks += [NO_LINE] if _is_csv(order) else []
+    return f"look {', '.join(looks[:-1])} and {looks[-1]}"
+
+
+def _is_csv(order: "ReleaseSpec | StatisticsSpec") -> bool:
+    from hazemap.readers.file_formats import reads_csv
+
+    return order.table.address is not None and reads_csv(order.table.address)
+
+
+def _of_lines(order: "ReleaseSpec | StatisticsSpec") -> str:
+    """By the header of a single local file; in general words for other sources."""
+    from hazemap.readers.csv_files import read_header
+    from hazemap.readers.stored_file import LocalFile
+
+    source, fields = order.table.address, "as many fields as its header"
+    if isinstance(source, LocalFiles) and os.path.isfile(source.path):  # noqa: PTH113 - a path as it was written
+        try:
+            names = read_header(LocalFile(source.path), order.table.dialect).names
+        except HazemapError:
+            names = ()
+        if names:
+            fields = f"{len(names)} field{'' if len(names) == 1 else 's'}, as its header has"
+    return (
+        f"A line of CSV counted if it has {fields}, each bare or whole in quotes; any other was left out, and nothing "
+        "says how many: row names, or a delimiter at the end of lines, make a field more than the header has."
+    )

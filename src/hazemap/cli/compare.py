@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hazemap.cli.completion import method_texts
 from hazemap.cli.console_output import console, deliver, note, progress, several
+from hazemap.cli.main import method_texts
 from hazemap.cli.shared_options import AsJson
 from hazemap.errors import HazemapError
 
@@ -77,7 +77,7 @@ def compare(
     if lists:
         _listed(catalogue, as_json)
         return
-    from hazemap.lab.compare.comparison_order import ComparisonOrder
+    from hazemap.lab.compare.presets import ComparisonOrder
     from hazemap.lab.compare.report_page import written
     from hazemap.lab.compare.result_tables import by_map
     from hazemap.lab.compare.results import Results
@@ -127,7 +127,7 @@ def _how_sure(tables: "Sequence[Table]") -> str:
 def _listed(catalogue: "Catalogue", as_json: bool) -> None:
     from rich.table import Table
 
-    from hazemap.lab.compare.compared_methods import METHODS
+    from hazemap.lab.compare.practices import METHODS
 
     presets, known = catalogue.presets, catalogue.datasets.known
     kinds = {kind: [entry for entry in known.values() if entry.kind == kind] for kind in ("maps", "tables of values")}

@@ -1,4 +1,4 @@
-"""`hazemap`: the list of commands, and what happens to their errors.
+"""`hazemap`: the list of commands, completion in shells, and what happens to errors.
 
 Exit codes: 0 done · 1 the system refused, or a bug · 2 wrong options or data · 3 privacy is spent ·
 4 files of different releases or versions · 5 the ledger cannot be used · 6 another process runs this schedule ·
@@ -16,8 +16,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from hazemap.cli.console_output import complain, warned
-from hazemap.cli.plain_values import lighten, lightened
+from hazemap.cli.console_output import complain, lighten, lightened, warned
 from hazemap.errors import HazemapError
 
 INTERRUPTED = 130
@@ -198,3 +197,53 @@ def run() -> None:
         complain(type(error).__name__, BUG, "--json" in sys.argv)
         raise
     sys.exit(code)
+
+
+class RunByDefault(TyperGroup):
+    """`hazemap device --many …` is `hazemap device run --many …`."""
+
+    default = "run"
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The words, after the name of the default command where they begin with an option of it."""
+        if args and args[0].startswith("-") and args[0] not in ("-h", "--help"):
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
+
+
+def method_names(incomplete: str) -> list[tuple[str, str]]:
+    """Methods whose name begins so, each with what it does.
+
+    >>> method_names("htf-")
+    [('htf-published', "htf with the paper's amounts of ε: 0.0001 for the height and 0.001 for the lines of a level")]
+    """
+    from hazemap.algorithms.comparators import every_method
+    from hazemap.algorithms.plug_ins import plug_in_names
+
+    found = {name: each.what for name, each in every_method().items()} | dict.fromkeys(plug_in_names(), "of a plug-in")
+    return [(name, what) for name, what in found.items() if name.startswith(incomplete)]
+
+
+def method_texts(incomplete: str) -> list[tuple[str, str]]:
+    """Methods, or after `NAME:` the parameters that are not there yet.
+
+    >>> [text for text, _ in method_texts("htf:T=3,h")]
+    ['htf:T=3,height=']
+    """
+    from hazemap.algorithms.built_in_methods import canonical
+    from hazemap.algorithms.comparators import every_method
+
+    name, colon, _ = incomplete.partition(":")
+    named = every_method().get(canonical(name))
+    if not colon or named is None:
+        return method_names(incomplete)
+    before, comma, begun = incomplete.rpartition(",")
+    if not comma:
+        before, begun = incomplete.split(":", 1)
+    sign = "," if comma else ":"
+    there = {each.partition("=")[0] for each in before.partition(":")[2].split(",")}
+    return [
+        (f"{before}{sign}{each.name}=", each.what)
+        for each in named.settings
+        if each.name.startswith(begun) and each.name not in there
+    ]

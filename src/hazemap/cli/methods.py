@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hazemap.cli.completion import method_names
 from hazemap.cli.console_output import deliver
+from hazemap.cli.main import method_names
 from hazemap.cli.shared_options import AsJson
 
 if TYPE_CHECKING:

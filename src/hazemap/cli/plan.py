@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hazemap.cli.console_output import deliver
-from hazemap.cli.shared_options import AsJson
-from hazemap.cli.spec_options import SpecFile, WrittenSpec, options, specified, written
+from hazemap.cli.shared_options import AsJson, SpecFile, WrittenSpec, options, specified, written
 from hazemap.errors import InputError
 from hazemap.specs.spec_fields import RELEASE
 
@@ -63,7 +62,7 @@ def plan(
     if trust is not None:
         if picture is not None:
             raise InputError("a plan of trust models is a table; it has no picture: leave out --picture or --trust")
-        from hazemap.cli.federated.plan_trusts import show_plan_of_trusts
+        from hazemap.cli.federated.trust_options import show_plan_of_trusts
 
         return show_plan_of_trusts(as_json, order, people, trust)
     made = planned(order, people)

@@ -5,11 +5,33 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from hazemap.cli.cap_advice import Cap, GoOn, NoCap, People, Yes, advise_cap, cap_for, foretell
+from hazemap.cli.cap_advice import (
+    Cap,
+    GoOn,
+    NoCap,
+    People,
+    Yes,
+    advise_cap,
+    cap_for,
+    foretell,
+    notes_where_it_stops,
+    reading_notes,
+    where_nobody_is,
+)
 from hazemap.cli.console_output import deliver, note, progress, several
-from hazemap.cli.reading_notes import notes_where_it_stops, reading_notes, where_nobody_is
-from hazemap.cli.shared_options import AsJson, LedgerPlace, Memory, ledger_at
-from hazemap.cli.spec_options import Schema, SpecFile, WrittenSpec, options, print_schema, specified, written
+from hazemap.cli.shared_options import (
+    AsJson,
+    LedgerPlace,
+    Memory,
+    Schema,
+    SpecFile,
+    WrittenSpec,
+    ledger_at,
+    options,
+    print_schema,
+    specified,
+    written,
+)
 from hazemap.errors import InputError
 from hazemap.specs.spec_fields import RELEASE, SCHEMAS
 

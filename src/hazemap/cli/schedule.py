@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hazemap.cli.cap_advice import Cap, NoCap
+from hazemap.cli.cap_advice import Cap, NoCap, reading_notes
 from hazemap.cli.console_output import deliver, note, progress
-from hazemap.cli.reading_notes import reading_notes
 from hazemap.cli.shared_options import AsJson, LedgerPlace, Memory, ledger_at
 from hazemap.errors import FileError, InputError
 
@@ -52,7 +51,7 @@ def run(
     ledger, what files declare, and noisy answers that were paid: never on rows themselves.
     """
     if schema:
-        from hazemap.cli.spec_options import print_schema
+        from hazemap.cli.shared_options import print_schema
         from hazemap.specs.schedule_spec import SCHEMA
 
         return print_schema(SCHEMA)

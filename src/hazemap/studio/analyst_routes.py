@@ -1,7 +1,8 @@
-"""What an analyst's browser asks for: recipes, and studies over the HTTP API of a coordinator."""
+"""Routes of the analyst: studies over the API of a coordinator, and recipes with their explanation and price."""
 
 import asyncio
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -10,22 +11,110 @@ from starlette.responses import JSONResponse, Response
 from hazemap.codec import dumps
 from hazemap.errors import FileError, InputError
 from hazemap.execution.output_lock import only_writer
-from hazemap.federated.recipes.recipe_file import EXAMPLE
+from hazemap.federated.device.recipes.recipe_check import check_lines, check_recipe, explanation
+from hazemap.federated.recipes.recipe import Recipe, RecipePrice
+from hazemap.federated.recipes.recipe_file import EXAMPLE, recipe_from_json, recipe_from_toml
+from hazemap.federated.recipes.signed_policy import read_policy
 from hazemap.federated.server.study_order import StudyOrder
 from hazemap.federated.server.study_statement import assumed
 from hazemap.federated.service.route_guard import Row
 from hazemap.federated.study.http_study import HttpStudy
+from hazemap.federated.study.study import check_columns
 from hazemap.files.atomic_write import whole
-from hazemap.studio import coordinator_replies, recipe_check
+from hazemap.files.text_files import read_text
+from hazemap.studio import server_answers
+from hazemap.studio.command_text import SameAs, ServerCommands, line
 from hazemap.studio.coordinator_access import CoordinatorLine, StrangeAnswer
 from hazemap.studio.operator_routes import CoordinatorThreads, access_of, named
 from hazemap.studio.refusals import refused
 from hazemap.studio.request_guard import StewardGuard, form
-from hazemap.studio.root_folder import free
 from hazemap.studio.server_answers import fields
 from hazemap.studio.server_answers import whole as whole_number
-from hazemap.studio.server_commands import ServerCommands
-from hazemap.studio.stewards import Steward
+from hazemap.studio.stewards import RootFolder, Steward, free
+
+ENDINGS: Final = (".toml", ".json")
+LONGEST: Final = 60_000
+"""Letters of a recipe in the form; longer ones, of large maps, are for the command line."""
+
+
+def recipe_of(text: Any) -> Recipe:
+    """The recipe in a text, TOML or JSON by its first sign; `InputError` says what is wrong with it."""
+    if not isinstance(text, str) or not 0 < len(text) <= LONGEST:
+        raise refused(InputError, "recipeTooLong", most=LONGEST)
+    found = recipe_from_json(text) if text.lstrip()[:1] == "{" else recipe_from_toml(text)
+    check_columns(found)
+    return found
+
+
+def recipe_file(root: RootFolder, name: Any) -> Path:
+    """Where a recipe or a policy is in the folder, by a name that ends as one does."""
+    if not isinstance(name, str) or not name.lower().endswith(ENDINGS):
+        raise refused(FileError, "recipeEnding")
+    return root.inside(name)
+
+
+def read(root: RootFolder, name: Any) -> str:
+    """The text of a recipe in the folder."""
+    path = recipe_file(root, name)
+    try:
+        long = path.stat().st_size > 4 * LONGEST
+        content = "" if long else read_text(path, "the recipe", 4 * LONGEST)
+    except (OSError, FileError):
+        raise refused(FileError, "recipeUnread", name=name) from None
+    if long or len(content) > LONGEST:
+        raise FileError(f"the recipe {name!r:.200} is longer than {LONGEST:,} letters: it is for the command line")
+    return content
+
+
+def checked(data: Mapping[str, Any], root: RootFolder) -> dict[str, Any]:
+    """What a recipe asks, costs and finds, and what a device would be told. No data is read, nobody is asked.
+
+    With the name of a `policy` in the folder, also which fields it reads, and whether devices would answer.
+    """
+    recipe = recipe_of(data.get("text"))
+    policy, people = data.get("policy") or None, data.get("people") or recipe.minimum_cohort
+    if type(people) is not int or not 0 < people < 1 << 40:
+        raise refused(InputError, "oddPeople")
+    judged = None
+    if policy is not None:
+        path = recipe_file(root, policy)
+        if not path.is_file():
+            raise refused(FileError, "noSuchPolicy", name=policy)
+        judged = check_recipe(recipe, read_policy(path), recipe.minimum_cohort)
+    price = RecipePrice.of(recipe)
+    touched = judged.admitted.touched if judged and judged.admitted else None
+    return {
+        "id": recipe.id,
+        "version": recipe.version,
+        "digest": recipe.digest,
+        "analysis": recipe.analysis,
+        "price": f"ε = {float(recipe.epsilon):.6g}, δ = {float(recipe.delta):.3g}",
+        "kept": price.kept,
+        "bins": recipe.bins,
+        "lines": check_lines(recipe, price, judged, people),
+        "words": explanation(recipe, touched, judged.reasons if judged else ()),
+        "answered": None if judged is None else judged.answered,
+        "same_as": _same(root, named_file(root, data), policy).to_json(),
+    }
+
+
+def named_file(root: RootFolder, data: Mapping[str, Any]) -> str:
+    """The whole path of the file in which a form says that its recipe is, or would be."""
+    return str(recipe_file(root, data.get("file") or "recipe.toml"))
+
+
+def _same(root: RootFolder, where: str, policy: str | None) -> SameAs:
+    rest = [] if policy is None else ["--policy", str(root.path / policy)]
+    command = f"{line(['recipe', 'check', where, *rest])}\n{line(['device', 'explain', where, *rest])}"
+    python = (
+        "from pathlib import Path\nfrom hazemap.federated.device.recipes.recipe_check import explained\n"
+        "from hazemap.federated.recipes.recipe_file import read_recipe\n"
+        "from hazemap.federated.recipes.recipe import RecipePrice\n\n"
+        f"recipe = read_recipe(Path({where!r}))\nprint(RecipePrice.of(recipe))\n"
+        "print(*explained(recipe, None), sep='\\n')"
+    )
+    return SameAs(command, python)
+
 
 LAST_ROUND: Final = 1_000_000
 
@@ -62,15 +151,15 @@ class AnalystRoutes:
     async def open(self, request: Request, who: Steward) -> Response:
         """The text of a recipe in the folder."""
         data = await form(request)
-        return JSONResponse({"text": await asyncio.to_thread(recipe_check.read, who.root, data.get("file"))})
+        return JSONResponse({"text": await asyncio.to_thread(read, who.root, data.get("file"))})
 
     async def save(self, request: Request, who: Steward) -> Response:
         """Write a recipe to the folder as it was typed, where it is one."""
         data = await form(request)
-        text, goal = data.get("text"), recipe_check.recipe_file(who.root, data.get("file"))
+        text, goal = data.get("text"), recipe_file(who.root, data.get("file"))
 
         def written() -> None:
-            recipe_check.recipe_of(text)
+            recipe_of(text)
             with only_writer(goal):
                 free(goal)
                 with whole(goal) as part:
@@ -83,11 +172,11 @@ class AnalystRoutes:
         """What a recipe asks and costs, and what a device would be told of it; nobody is asked."""
         data = await form(request)
         async with self._checking:
-            return JSONResponse(await asyncio.to_thread(recipe_check.checked, data, who.root))
+            return JSONResponse(await asyncio.to_thread(checked, data, who.root))
 
     async def studies(self, _: Request, who: Steward) -> Response:
         """The names of all studies."""
-        found = await self._threads.asked(who, lambda line: coordinator_replies.studies(line.get("/v1/studies")))
+        found = await self._threads.asked(who, lambda line: server_answers.studies(line.get("/v1/studies")))
         return JSONResponse({"server": access_of(who).url, "studies": found})
 
     async def study(self, request: Request, who: Steward) -> Response:
@@ -117,13 +206,13 @@ class AnalystRoutes:
     async def ask(self, request: Request, who: Steward) -> Response:
         """Ask a recipe: this spends, unless the same recipe was asked before."""
         data = await form(request)
-        name, recipe = named(data), await asyncio.to_thread(recipe_check.recipe_of, data.get("text"))
+        name, recipe = named(data), await asyncio.to_thread(recipe_of, data.get("text"))
         content = dumps(recipe).encode()
 
         def asked(line: CoordinatorLine) -> int:
             return whole_number(fields(line.order(f"/v1/studies/{name}/rounds", content))["round"])
 
-        same = ServerCommands(access_of(who)).ask(name, recipe_check.named_file(who.root, data)).to_json()
+        same = ServerCommands(access_of(who)).ask(name, named_file(who.root, data)).to_json()
         return JSONResponse({"round": await self._threads.asked(who, asked), "same_as": same}, 201)
 
     async def answer(self, request: Request, who: Steward) -> Response:
@@ -135,14 +224,14 @@ class AnalystRoutes:
 
         def found(line: CoordinatorLine) -> dict[str, Any]:
             told = line.get(f"/v1/studies/{name}/rounds/{round_}")
-            made = coordinator_replies.round_of(told)
+            made = server_answers.round_of(told)
             if made["round"] != round_:
                 raise StrangeAnswer("the server answers for another round than it was asked for")
-            known = coordinator_replies.answered(told)
+            known = server_answers.answered(told)
             if known is None:
                 return {**made, "table": None, "left": None}
             study = _study(line, name)
-            shown = coordinator_replies.table(*known, tuple(study["assumptions"]), confidence)
+            shown = server_answers.table(*known, tuple(study["assumptions"]), confidence)
             return {**made, "table": shown, "left": study["left"]}
 
         same = ServerCommands(access_of(who)).results(name, round_, confidence).to_json()
@@ -176,7 +265,7 @@ class AnalystRoutes:
 
 
 def _study(line: CoordinatorLine, name: str) -> dict[str, Any]:
-    found = coordinator_replies.study(line.get(f"/v1/studies/{name}"))
+    found = server_answers.study(line.get(f"/v1/studies/{name}"))
     if found["name"] != name:
         raise StrangeAnswer("the server answers for another study than it was asked for")
     return found

@@ -9,8 +9,8 @@ from hazemap.federated.server.campaign_order import MAP, CampaignOrder
 from hazemap.federated.server.campaign_spec import Campaign
 from hazemap.federated.server.privacy_statement import assumed
 from hazemap.specs.parsing import warning_about
+from hazemap.studio.command_text import ServerCommands
 from hazemap.studio.order_form import order_of
-from hazemap.studio.server_commands import ServerCommands
 
 FIELDS = frozenset(MAP) - {"prior", "prior_is_public"}
 """What a form says of the map. First cells, which are read from a file, are for the command line."""

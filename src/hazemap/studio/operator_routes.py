@@ -22,12 +22,11 @@ from hazemap.releases import open_release
 from hazemap.studio import server_answers
 from hazemap.studio.aggregator_health import aggregators
 from hazemap.studio.campaign_form import ordered, review
+from hazemap.studio.command_text import ServerCommands
 from hazemap.studio.coordinator_access import PICTURE, CoordinatorAccess, CoordinatorLine, StrangeAnswer
 from hazemap.studio.refusals import refused
 from hazemap.studio.request_guard import StewardGuard, form
-from hazemap.studio.root_folder import free
-from hazemap.studio.server_commands import ServerCommands
-from hazemap.studio.stewards import Steward
+from hazemap.studio.stewards import Steward, free
 
 Made = TypeVar("Made")
 

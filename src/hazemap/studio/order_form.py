@@ -13,7 +13,7 @@ from hazemap.specs.spec_fields import RELEASE, STATISTICS, Field, Value
 from hazemap.specs.specification import checked, checked_fields
 from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.studio.refusals import refused
-from hazemap.studio.root_folder import RootFolder
+from hazemap.studio.stewards import RootFolder
 
 TABLE = ("source", "person", "lon", "lat", "time", "since", "until", "delimiter", "encoding", "decimal", "multiline")
 PRICE = ("epsilon", "delta", "rho")

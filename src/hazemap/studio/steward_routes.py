@@ -20,17 +20,15 @@ from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.releases import Release, Statistics
 from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.specs.table_spec import DIALECT
-from hazemap.studio import release_views
+from hazemap.studio import release_review
 from hazemap.studio.command_text import Commands
-from hazemap.studio.ledger_view import ledger_view, to_recover
 from hazemap.studio.order_form import TABLE, Order, order_of, plan_of
 from hazemap.studio.refusals import refused
-from hazemap.studio.release_review import SpendingKeys
+from hazemap.studio.release_review import SpendingKeys, ledger_view, to_recover
 from hazemap.studio.request_guard import StewardGuard, form
 from hazemap.studio.running_releases import RunningReleases
 from hazemap.studio.sessions import Fetched
-from hazemap.studio.stewards import Steward
-from hazemap.studio.table_preview import previewed
+from hazemap.studio.stewards import Steward, previewed
 
 if TYPE_CHECKING:
     from hazemap.planning.statistics_plan import StatsPlan
@@ -208,18 +206,18 @@ class StewardRoutes:
     async def map(self, request: Request, who: Steward) -> Response:
         """What is said of a release."""
         name, path = await self._file(request, who)
-        facts = await asyncio.to_thread(release_views.facts, path)
+        facts = await asyncio.to_thread(release_review.facts, path)
         return JSONResponse({"file": name, **facts, "same_as": self._commands(who).show(name).to_json()})
 
     async def map_picture(self, request: Request, who: Steward) -> Response:
         """A release as a PNG."""
         _, path = await self._file(request, who)
-        return Response(await asyncio.to_thread(release_views.picture, path), media_type="image/png")
+        return Response(await asyncio.to_thread(release_review.picture, path), media_type="image/png")
 
     async def map_page(self, request: Request, who: Steward) -> Response:
         """A ticket for the page of a release, to be framed."""
         _, path = await self._file(request, who)
-        content = await asyncio.to_thread(release_views.page, path)
+        content = await asyncio.to_thread(release_review.page, path)
         ticket = self._guard.sessions.ticket(who.name, Fetched(content, "text/html; charset=utf-8"))
         return JSONResponse({"url": f"/v1/tickets/{ticket}"})
 
@@ -228,7 +226,7 @@ class StewardRoutes:
         data = await form(request)
         name, ending = _text(data, "file"), _text(data, "ending")
         path = who.root.file(name)
-        content = await asyncio.to_thread(release_views.exported, path, ending)
+        content = await asyncio.to_thread(release_review.exported, path, ending)
         goal = f"{path.stem}{ending}"
         ticket = self._guard.sessions.ticket(who.name, Fetched(content, "application/octet-stream", goal))
         same = self._commands(who).export(name, str(Path(name).with_suffix(ending))).to_json()
@@ -241,8 +239,8 @@ class StewardRoutes:
         one, two = (who.root.file(name) for name in names)
 
         def compared() -> dict[str, Any]:
-            facts = [release_views.facts(path) for path in (one, two)]
-            return {"maps": facts, "picture": _image(release_views.side_by_side((one, two)))}
+            facts = [release_review.facts(path) for path in (one, two)]
+            return {"maps": facts, "picture": _image(release_review.side_by_side((one, two)))}
 
         same = self._commands(who).compare(names).to_json()
         return JSONResponse({**await asyncio.to_thread(compared), "files": names, "same_as": same})
@@ -252,7 +250,7 @@ class StewardRoutes:
         data = await form(request)
         names = [_text(data, name) for name in ("first", "second")]
         before, after = (who.root.file(name) for name in names)
-        content, summary = await asyncio.to_thread(release_views.difference, before, after)
+        content, summary = await asyncio.to_thread(release_review.difference, before, after)
         ticket = self._guard.sessions.ticket(who.name, Fetched(content, "text/html; charset=utf-8"))
         same = self._commands(who).difference(names[0], names[1]).to_json()
         return JSONResponse({"url": f"/v1/tickets/{ticket}", "summary": summary, "same_as": same})

@@ -1,19 +1,171 @@
-"""The stewards of a studio: each works in a folder and with a ledger of their own."""
+"""The stewards of a studio: each has a folder, a ledger, and tables to look at.
+
+Every path that a browser names is inside the steward's folder, or is refused. Rows of a preview are read to be looked
+at on this machine; they are stored nowhere, and no release depends on them.
+"""
 
 import os
 import re
 from collections.abc import Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from hazemap.errors import InputError
+from hazemap.engines.duckdb_connection import DuckDBConnection, SqlQuery, quoted
+from hazemap.engines.table_source import SourcePart, TableSource
+from hazemap.errors import FileError, InputError, TableError
 from hazemap.federated.service.access_tokens import kept, known_token, named, token_file
 from hazemap.files.text_files import MOST, read_text, toml_table
+from hazemap.gdal.tiff_files import open_tiff
 from hazemap.privacy.ledger import Ledger
+from hazemap.readers.column_roles import LAT, LON, PERSON, TIME, Role, are_degrees
+from hazemap.readers.csv_dialect import CsvDialect
+from hazemap.readers.file_formats import ENDINGS, files_of
+from hazemap.readers.open_table import LEAST_FOR_DUCKDB, PLAIN, source_of
 from hazemap.sources.postgresql import is_postgresql_url
+from hazemap.sources.source import LocalFiles
 from hazemap.studio.coordinator_access import CoordinatorAccess
-from hazemap.studio.root_folder import RootFolder
+from hazemap.studio.refusals import refused
+
+LONGEST = 1_000
+"""Characters of a name."""
+MOST_ENTRIES = 2_000
+"""Of a folder so many names are shown."""
+
+JOURNALS = ".sqlite.runs"
+"""How the folder of a ledger's journals ends: nobody looks for a table there."""
+
+READABLE = tuple(ending for endings in ENDINGS.values() for ending in endings)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A name in a folder: a `folder`, a `table` that can be read, a `release`, or another `picture` or page."""
+
+    name: str
+    kind: str
+    size: int
+
+
+@dataclass(frozen=True)
+class RootFolder:
+    """A folder out of which no name leads, neither by `..` nor by a link.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     root = RootFolder.at(Path(folder))
+    ...     root.inside("a/../../etc/passwd")
+    Traceback (most recent call last):
+    hazemap.errors.FileError: 'a/../../etc/passwd' leads out of the studio's folder
+    """
+
+    path: Path
+
+    @classmethod
+    def at(cls, path: Path) -> "RootFolder":
+        """A folder that is there, by its real path."""
+        real = Path(os.path.realpath(path.expanduser()))
+        if not real.is_dir():
+            raise InputError(f"there is no folder {path} for the studio to work in: make it, or name another")
+        return cls(real)
+
+    def inside(self, name: str) -> Path:
+        """The path of a name, whether it is there or not; `FileError` where it leads out of the folder."""
+        _refuse_odd(name)
+        asked = Path(name)
+        if asked.is_absolute() or ".." in asked.parts or not self.holds(self.path / asked):
+            raise refused(FileError, "leadsOut", name=name)
+        return self.path / asked
+
+    def holds(self, path: Path | str) -> bool:
+        """Whether a path, with all links followed, is in the folder."""
+        real = Path(os.path.realpath(path))
+        return real == self.path or self.path in real.parents
+
+    def name_of(self, path: Path | str) -> str | None:
+        """How a path is called here; None for one that lies elsewhere."""
+        real = Path(os.path.realpath(path))
+        return str(real.relative_to(self.path)) if self.holds(real) else None
+
+    def table(self, name: str) -> Path:
+        """A file or a folder of files that is there, none of which lies elsewhere; `FileError` for any other."""
+        path = self.inside(name)
+        if not (path.is_file() or path.is_dir()):
+            raise refused(FileError, "noSuchTable", name=name)
+        if path.is_dir() and not all(self.holds(each) for each in path.rglob("*") if each.is_symlink()):
+            raise refused(FileError, "linkOutside", name=name)
+        files_of(LocalFiles(str(path)))  # there are some
+        return path
+
+    def file(self, name: str) -> Path:
+        """A file that is there."""
+        path = self.inside(name)
+        if not path.is_file():
+            raise refused(FileError, "noSuchFile", name=name)
+        return path
+
+    def entries(self, name: str) -> list[Entry]:
+        """What a folder holds that a steward may want, folders first; hidden names and links that lead out are not."""
+        folder = self.inside(name)
+        if not folder.is_dir():
+            raise refused(FileError, "noSuchFolder", name=name)
+        found = []
+        try:
+            names = sorted(each.name for each in os.scandir(folder) if not each.name.startswith("."))
+        except OSError as error:
+            raise FileError(f"the folder {name!r} cannot be read ({error.strerror})") from error
+        for each in names[:MOST_ENTRIES]:
+            path = folder / each
+            kind = self._kind(path) if each.isprintable() and self.holds(path) else None
+            if kind is not None:
+                found.append(Entry(each, kind, path.stat().st_size if path.is_file() else 0))
+        return sorted(found, key=lambda entry: (entry.kind != "folder", entry.name.casefold()))
+
+    def _kind(self, path: Path) -> str | None:
+        if path.is_dir():
+            return None if path.name.endswith(JOURNALS) else "folder"
+        if not path.is_file():
+            return None
+        if is_release(path):
+            return "release"
+        return "table" if path.name.lower().endswith(READABLE) else None
+
+
+def free(goal: Path) -> None:
+    """`FileError` where a file is there: none is replaced."""
+    if goal.exists() or goal.is_symlink():
+        raise refused(FileError, "fileIsThere", name=goal.name)
+
+
+def is_release(path: Path) -> bool:
+    """Whether a file says that hazemap published it; what is in it is read when it is opened."""
+    suffix = path.suffix.lower()
+    try:
+        if suffix == ".parquet":
+            from pyarrow import parquet
+
+            return b"hazemap" in (parquet.read_metadata(path).metadata or {})
+        if suffix == ".tif":
+            with open_tiff(path) as opened:
+                return "HAZEMAP" in {name.upper() for name in opened.tags()}
+    except Exception:
+        return False
+    return False
+
+
+def _refuse_odd(name: str) -> None:
+    """Raise `FileError` for what no file is called."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise refused(FileError, "oddName", most=LONGEST) from None
+    if not 0 <= len(name) <= LONGEST or not name.isprintable():
+        raise refused(FileError, "oddName", most=LONGEST)
+    if set(name) & set("*?[]"):
+        raise refused(FileError, "patternName")
+
 
 ALONE = "steward"
 """The one who is let in by a link."""
@@ -136,3 +288,87 @@ def _server(name: str, table: dict[str, str], folder: Path, root: RootFolder) ->
         raise InputError(f"the server's token of {name} would be among their files: put it elsewhere")
     certificate = folder / table["server_certificate"] if "server_certificate" in table else None
     return CoordinatorAccess.at(table["server"], token, certificate)
+
+
+ROWS, COLUMNS, LETTERS = 8, 100, 60
+"""So many rows, columns, and letters of a value are shown."""
+
+ROLES = {"person": PERSON, "lon": LON, "lat": LAT, "time": TIME}
+
+
+@dataclass(frozen=True)
+class TablePreview:
+    """What files declare, which columns would be taken for what, and the first rows as texts.
+
+    `guessed` names a column for each role that can be guessed, but never x and y, which may be no degrees; `rows` is
+    empty where they are not to be seen.
+    """
+
+    columns: tuple[tuple[str, str], ...]
+    more: int
+    rows_in_all: int | None
+    geometry: str | None
+    guessed: dict[str, str]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def previewed(path: Path, dialect: CsvDialect = PLAIN, rows: bool = True) -> TablePreview:
+    """A table as it would be opened. `FileError` and `TableError` are those of opening it."""
+    connection = DuckDBConnection(LEAST_FOR_DUCKDB, 1)
+    source = source_of(connection, str(path), dialect)
+    first = source.parts[0]
+    shown = source.columns[:COLUMNS]
+    kinds = tuple((name, "text" if name in first.written else first.kinds[name].lower()) for name in shown)
+    return TablePreview(
+        columns=kinds,
+        more=len(source.columns) - len(shown),
+        rows_in_all=source.rows,
+        geometry=None if source.geometry is None else source.geometry.column,
+        guessed=_guessed(source),
+        rows=_first_rows(connection, source, first, shown) if rows and shown else (),
+    )
+
+
+def _guessed(source: TableSource) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, role in ROLES.items():
+        if name in ("lon", "lat") and (source.geometry is not None or not are_degrees(source.columns)):
+            continue
+        found |= _column(source, name, role)
+    return found
+
+
+def _column(source: TableSource, name: str, role: Role) -> dict[str, str]:
+    with suppress(TableError):
+        return {name: role.column(source.columns, None)}
+    return {}
+
+
+def _first_rows(
+    connection: DuckDBConnection, source: TableSource, part: SourcePart, columns: tuple[str, ...]
+) -> tuple[tuple[str, ...], ...]:
+    feed = part.feed or part.checking
+    if feed is None:
+        names = ", ".join(quoted(name) for name in columns)
+        query = SqlQuery(f"SELECT {names} FROM {part.relation} LIMIT {ROWS}")  # noqa: S608 - quoted names
+        batches = connection.stream(query, source.name)
+    else:
+        batches = feed.batches(columns)
+    found: list[tuple[str, ...]] = []
+    with closing(batches):
+        for batch in batches:
+            head = batch.slice(0, ROWS - len(found))
+            found += zip(*(map(_text, column.to_pylist()) for column in head.columns), strict=True)
+            if len(found) >= ROWS:
+                break
+    return tuple(islice(found, ROWS))
+
+
+def _text(value: Any) -> str:
+    """A value in a few letters."""
+    if value is None:
+        return ""
+    if isinstance(value, bytes | dict | list):
+        return f"({type(value).__name__})"
+    text = str(value)
+    return text if len(text) <= LETTERS else f"{text[: LETTERS - 1]}…"

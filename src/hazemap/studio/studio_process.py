@@ -1,4 +1,4 @@
-"""The studio as a process: its address, its link, its page."""
+"""The studio as a process: its address, its link, and its page, which `make studio` builds from `web/studio`."""
 
 import asyncio
 import logging
@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -20,7 +21,6 @@ from hazemap.errors import InputError
 from hazemap.federated.service.route_guard import Application
 from hazemap.federated.service.served_address import ServedAddress, loopback
 from hazemap.studio.analyst_routes import AnalystRoutes
-from hazemap.studio.app_files import INDEX, AppFile, app_files
 from hazemap.studio.comparison_routes import ComparisonRoutes
 from hazemap.studio.operator_routes import CoordinatorThreads, OperatorRoutes
 from hazemap.studio.request_guard import Origins, OwnHostOnly, StewardGuard
@@ -29,6 +29,39 @@ from hazemap.studio.sessions import Sessions
 from hazemap.studio.sign_in_routes import SignInRoutes
 from hazemap.studio.steward_routes import StewardRoutes
 from hazemap.studio.stewards import ALONE, Stewards
+
+KINDS = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".txt": "text/plain; charset=utf-8",
+}
+INDEX = "index.html"
+
+
+@dataclass(frozen=True)
+class AppFile:
+    """A file of the page, and what kind it is."""
+
+    content: bytes
+    kind: str
+
+
+def app_files() -> dict[str, AppFile]:
+    """The files of the page by name; `InputError` where it was not built."""
+    found = {}
+    folder = files("hazemap.studio") / "app"
+    if folder.is_dir():
+        for each in folder.iterdir():
+            ending = each.name[each.name.rfind(".") :]
+            if ending in KINDS:
+                found[each.name] = AppFile(each.read_bytes(), KINDS[ending])
+    if INDEX not in found:
+        raise InputError(
+            "the studio's page is not built: packages of hazemap hold it; in a clone `make studio` builds it (with npm)"
+        )
+    return found
+
 
 log = logging.getLogger("hazemap.studio")
 

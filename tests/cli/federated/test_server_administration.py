@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from device.serving import OPERATOR, serving
+from tests.federated.device.serving import OPERATOR, serving
 
 
 @pytest.fixture

@@ -5,8 +5,7 @@ from math import exp, inf, log
 import numpy as np
 import pytest
 
-from hazemap.lab.audit.confidence_bounds import Claim, at_least, at_most, guesses
-from hazemap.lab.audit.findings import Fact, LawTest, LossTest, judge
+from hazemap.lab.audit.findings import Claim, Fact, LawTest, LossTest, at_least, at_most, guesses, judge
 
 
 def tail(hits, trials, p):

@@ -7,16 +7,16 @@ always or never. Bounds are asked for at an error of 1e-7.
 import numpy as np
 import pytest
 
-from hazemap.lab.audit.confidence_bounds import Claim
+from hazemap.lab.audit.audited_settings import FORMS
 from hazemap.lab.audit.evidence import noise_independence as noise
 from hazemap.lab.audit.evidence.canary_guessing import Guesses
 from hazemap.lab.audit.evidence.distinguishing_events import distinguished
 from hazemap.lab.audit.evidence.empirical_privacy_loss import Laws
 from hazemap.lab.audit.evidence.noise_residuals import Residual
+from hazemap.lab.audit.findings import Claim
 from hazemap.lab.audit.observed_output import Observation
 from hazemap.lab.audit.random_canaries import KINDS, CanaryCrowd
 from hazemap.lab.audit.synthetic_people import HEADER, Square, row, standard
-from hazemap.lab.audit.table_formats import FORMS
 
 ALPHA = 1e-7
 SEED = 20_260
@@ -112,8 +112,7 @@ def test_how_far_people_move_numbers_is_measured_and_not_believed():
     from hazemap import AtMostRows, Quadtree
     from hazemap.encoders import Counts
     from hazemap.lab.audit.audited_settings import AuditedSetting
-    from hazemap.lab.audit.evidence.empirical_sensitivity import ObservedMovement
-    from hazemap.lab.audit.evidence.noise_residuals import Sums
+    from hazemap.lab.audit.evidence.noise_residuals import ObservedMovement, Sums
     from hazemap.lab.audit.synthetic_people import BOX
     from hazemap.lab.audit.trial_types import SensitivityTrial
     from hazemap.queries.algorithm_session import Exchange
@@ -259,7 +258,7 @@ def test_canaries_have_places_of_their_own():
 @pytest.mark.parametrize("form", FORMS)
 def test_a_table_holds_the_same_rows_in_every_form(form, tmp_path):
     from hazemap import AtMostRows
-    from hazemap.lab.audit.table_formats import WITH_POINTS, written
+    from hazemap.lab.audit.audited_settings import WITH_POINTS, written
     from hazemap.readers.open_table import open_table
 
     square = Square(3)

@@ -8,9 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hazemap.lab.audit.evidence import noise_repetition
-from hazemap.lab.audit.evidence.noise_repetition import _products
-from hazemap.lab.audit.evidence.noise_residuals import Residual
+from hazemap.lab.audit.evidence import noise_residuals
+from hazemap.lab.audit.evidence.noise_residuals import Residual, _products
 
 SIZE = 400
 
@@ -27,7 +26,7 @@ def runs(rng: np.random.Generator, size: int = SIZE, scale: float = 2.0) -> list
 
 @pytest.mark.parametrize(("size", "scale"), [(400, 2.0), (40, 2.0), (65, 0.1), (1, 3.0), (4000, 0.3)])
 def test_independent_noise_of_any_law_is_called_sound(size, scale):
-    found = list(noise_repetition.tests(runs(np.random.default_rng(size), size, scale), "sound"))
+    found = list(noise_residuals.tests(runs(np.random.default_rng(size), size, scale), "sound"))
     assert len(found) == 4 and min(each.pvalue for each in found) > 1e-7
 
 
@@ -48,7 +47,7 @@ def test_noise_that_is_used_again_or_is_less_somewhere_is_found(name):
     rng = np.random.default_rng(3)
     wide = runs(rng, scale=20.0)
     changed = [[replace(each, noise=FAULTS[name](each.noise, rng)) for each in run] for run in wide]
-    assert min(each.pvalue for each in noise_repetition.tests(changed, name)) < 1e-9
+    assert min(each.pvalue for each in noise_residuals.tests(changed, name)) < 1e-9
 
 
 def test_the_next_round_and_the_next_run_are_looked_at_too():
@@ -61,7 +60,7 @@ def test_the_next_round_and_the_next_run_are_looked_at_too():
             replace(each, noise=np.roll(before.noise, 9)) for each, before in zip(other[number], other[0], strict=True)
         ]
     for changed in (one, other):
-        assert min(each.pvalue for each in noise_repetition.tests(changed, "again")) < 1e-9
+        assert min(each.pvalue for each in noise_residuals.tests(changed, "again")) < 1e-9
 
 
 def test_products_are_those_of_each_pair_once():

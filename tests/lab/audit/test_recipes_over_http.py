@@ -20,8 +20,8 @@ from hazemap.codec import dumps
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.trust.cohort_assumptions import Cohort
-from hazemap.lab.audit.confidence_bounds import Claim
 from hazemap.lab.audit.evidence.distinguishing_events import distinguished
+from hazemap.lab.audit.findings import Claim
 from hazemap.privacy.local_randomisers import Asymmetric
 
 PEOPLE = 60

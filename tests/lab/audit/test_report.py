@@ -4,8 +4,7 @@ import pytest
 
 from hazemap.cli.audit import _end
 from hazemap.errors import HazemapError
-from hazemap.lab.audit.audit import Report
-from hazemap.lab.audit.report import markdown, verdict
+from hazemap.lab.audit.report import Report, markdown, verdict
 
 
 def report(published, silent=()):

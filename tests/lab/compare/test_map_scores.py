@@ -9,8 +9,7 @@ from hazemap.lab.compare import density_metrics as densities
 from hazemap.lab.compare import map_scores as scores
 from hazemap.lab.compare.earth_movers_distance import emd
 from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
-from hazemap.lab.compare.map_scores import DENSITIES, MRE, WORKLOAD, Scorer
-from hazemap.lab.compare.range_query_error import mre, workloads
+from hazemap.lab.compare.map_scores import DENSITIES, MRE, WORKLOAD, Scorer, mre, workloads
 
 
 @pytest.fixture

@@ -10,9 +10,8 @@ from hypothesis.extra.numpy import arrays
 
 from hazemap.errors import InputError
 from hazemap.lab.compare.attacked_releases import Attacked, less_one, people_of
-from hazemap.lab.compare.compared_methods import Method
 from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
-from hazemap.lab.compare.practices import GridBlur, KAnonymity, Rounding, Suppression, practice_named
+from hazemap.lab.compare.practices import GridBlur, KAnonymity, Method, Rounding, Suppression, practice_named
 from hazemap.lab.compare.presets import QUICK
 
 COUNTS = arrays(np.int64, (8, 8), elements=st.integers(0, 9))

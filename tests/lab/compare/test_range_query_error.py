@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hazemap.errors import InputError
-from hazemap.lab.compare.range_query_error import (
+from hazemap.lab.compare.map_scores import (
     WORKLOADS,
     QueryRectangles,
     laid,

@@ -7,15 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hazemap.draw import figure_layout as drawn
-from hazemap.lab.compare.charts import ChartPanel, Curve, draw_curves, draw_dots
-from hazemap.lab.compare.compared_methods import METHODS, Method
+from hazemap.lab.compare.charts import ChartPanel, Curve, against_epsilon, draw_curves, draw_dots, ranking
 from hazemap.lab.compare.datasets import Datasets
-from hazemap.lab.compare.figures import against_epsilon, ranking
-from hazemap.lab.compare.html_page import html_page
 from hazemap.lab.compare.map_scores import MEASURES
 from hazemap.lab.compare.plot_styles import FAMILIES, plot_style
+from hazemap.lab.compare.practices import METHODS, Method
 from hazemap.lab.compare.presets import Preset
-from hazemap.lab.compare.report_page import page, written
+from hazemap.lab.compare.report_page import html_page, page, written
 from hazemap.lab.compare.result_tables import by_map, hindsight, varying
 from hazemap.lab.compare.results import ResultMean, Results, mean_of
 
@@ -158,8 +156,8 @@ def test_methods_look_different():
 
 def test_a_picture_is_kept_beside_its_row(tmp_path):
     from hazemap.lab.compare import run_comparison as running
-    from hazemap.lab.compare.trial_key import Trial
-    from hazemap.lab.compare.worker_processes import Done, attempted
+    from hazemap.lab.compare.run_comparison import Done, attempted
+    from hazemap.lab.compare.trial_settings import Trial
     from research.compare.map_gallery import Pictured, picture_of
 
     np.save(tmp_path / "one.npy", np.random.default_rng(2).poisson(5.0, (16, 16)))

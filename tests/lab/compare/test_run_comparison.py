@@ -15,16 +15,14 @@ import pytest
 
 from hazemap.errors import FileError, HazemapError, InputError
 from hazemap.lab.compare import run_comparison as running
-from hazemap.lab.compare import trial_key as trials
-from hazemap.lab.compare.compared_methods import AG, METHODS, UG, Method, method_named
+from hazemap.lab.compare import trial_settings as trials
 from hazemap.lab.compare.datasets import MADE_UP, Datasets
 from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
 from hazemap.lab.compare.map_scores import MEASURES
+from hazemap.lab.compare.practices import AG, METHODS, UG, Method, method_named
 from hazemap.lab.compare.presets import PRESETS, Catalogue, Preset
-from hazemap.lab.compare.run_comparison import NAME, compared, opened, tasked
-from hazemap.lab.compare.trial_key import Trial
-from hazemap.lab.compare.trial_settings import Everyone
-from hazemap.lab.compare.worker_processes import Done, attempted
+from hazemap.lab.compare.run_comparison import NAME, Done, attempted, compared, opened, tasked
+from hazemap.lab.compare.trial_settings import Everyone, Trial
 from hazemap.spatial.quadtree import Quadtree
 
 FLAT = Method("flat", "flat:2", published=True)
@@ -191,11 +189,11 @@ import signal
 import sys
 from pathlib import Path
 from hazemap.lab.compare.datasets import Datasets
-from hazemap.lab.compare.compared_methods import Method
+from hazemap.lab.compare.practices import Method
 from hazemap.lab.compare.run_comparison import compared
 from hazemap.lab.compare.trial_settings import Everyone
-from hazemap.lab.compare.trial_key import Trial
-from hazemap.lab.compare.worker_processes import Done, attempted
+from hazemap.lab.compare.trial_settings import Trial
+from hazemap.lab.compare.run_comparison import Done, attempted
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where tests run in the background
     folder = Path(sys.argv[1])

@@ -7,7 +7,7 @@ each judgement errs with probability 10⁻⁷ at most.
 import numpy as np
 import pytest
 
-from hazemap.lab.audit.confidence_bounds import at_least, at_most
+from hazemap.lab.audit.findings import at_least, at_most
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.amplification.neighbours import Neighbours, SumRound, losses
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import typer
 
-from hazemap.cli.default_command import RunByDefault
 from hazemap.cli.demo import browser, devices, recipes, two_servers
 from hazemap.cli.demo import map as city
+from hazemap.cli.main import RunByDefault
 
 
 class _MapByDefault(RunByDefault):

@@ -8,8 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hazemap.cli.console_output import deliver, note, progress
-from hazemap.cli.demo.chat import ANALYSIS, PURPOSE, STREAM, WORDS, chat_of, made_up, pairs, policy
-from hazemap.cli.demo.processes import enrolled, free_port, running
+from hazemap.cli.demo.processes import (
+    ANALYSIS,
+    PURPOSE,
+    STREAM,
+    WORDS,
+    chat_of,
+    enrolled,
+    free_port,
+    made_up,
+    pairs,
+    policy,
+    running,
+)
 from hazemap.cli.shared_options import AsJson
 from hazemap.errors import InputError
 

@@ -8,21 +8,26 @@ import typer
 from typer.core import TyperGroup
 
 from hazemap.cli.console_output import deliver, note, progress, several
-from hazemap.cli.federated.cohort_options import (
+from hazemap.cli.federated.serving_options import LOCAL, Server, TokenFile, TrustCertificate
+from hazemap.cli.federated.trust_options import (
     PEOPLE,
     TIME,
     Corrupt,
     Dropout,
+    Helper,
+    Leader,
+    LeastReports,
+    Levels,
     People,
     QuietSeconds,
     ShardSize,
+    Shuffler,
+    ShufflerKey,
     StageSeconds,
+    TrustName,
     WaitSeconds,
 )
-from hazemap.cli.federated.server_options import LOCAL, Server, TokenFile, TrustCertificate
-from hazemap.cli.federated.trust_options import Helper, Leader, LeastReports, Levels, Shuffler, ShufflerKey, TrustName
-from hazemap.cli.shared_options import AsJson
-from hazemap.cli.spec_options import SpecFile, options, specified
+from hazemap.cli.shared_options import AsJson, SpecFile, options, specified
 from hazemap.errors import FileError
 from hazemap.federated.service.operator_line import operator
 from hazemap.specs.spec_fields import RELEASE

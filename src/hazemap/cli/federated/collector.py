@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hazemap.cli.console_output import deliver
-from hazemap.cli.federated import collected_map
-from hazemap.cli.federated.server_options import TrustCertificate
+from hazemap.cli.federated import campaign_display
+from hazemap.cli.federated.serving_options import TrustCertificate
 from hazemap.cli.shared_options import AsJson
 from hazemap.errors import FileError, InputError
 from hazemap.files.number_text import is_rational
@@ -23,7 +23,7 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-app.command("map", epilog=collected_map.EXAMPLE)(collected_map.collected)
+app.command("map", epilog=campaign_display.EXAMPLE)(campaign_display.collected)
 
 
 @app.command(

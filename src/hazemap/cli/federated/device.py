@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hazemap.cli.console_output import deliver, note
-from hazemap.cli.default_command import RunByDefault
-from hazemap.cli.federated.device_clock import CLOCK, clock
 from hazemap.cli.federated.device_options import (
+    CLOCK,
     TABLE,
     TESTS,
     Ask,
@@ -27,6 +26,7 @@ from hazemap.cli.federated.device_options import (
     Value,
     allowed_at,
     chosen,
+    clock,
     opened,
     policy_at,
     policy_file,
@@ -34,7 +34,8 @@ from hazemap.cli.federated.device_options import (
     token_of,
 )
 from hazemap.cli.federated.recipe import EXPLAIN, explain
-from hazemap.cli.federated.server_options import LOCAL, Server
+from hazemap.cli.federated.serving_options import LOCAL, Server
+from hazemap.cli.main import RunByDefault
 from hazemap.cli.shared_options import AsJson
 from hazemap.errors import InputError
 from hazemap.temporal.time_format import checked_format
@@ -127,7 +128,7 @@ def add(
 
     With --person each person of the table gets a device of their own in this store, for tests and load tests.
     """
-    from hazemap.cli.federated.device_tables import donate_events, keep_many, keep_places
+    from hazemap.cli.federated.device_options import donate_events, keep_many, keep_places
 
     columns: dict[str, Any] = {"lon": lon, "lat": lat, "time": time, "value": value, "mark": mark}
     written = checked_format(time_format)
@@ -258,7 +259,7 @@ def run(
     from dataclasses import asdict
     from tempfile import TemporaryDirectory
 
-    from hazemap.cli.federated.device_tables import place_people
+    from hazemap.cli.federated.device_options import place_people
     from hazemap.federated.device.device_process import DeviceProcess
     from hazemap.privacy.budget import exact
 

@@ -1,11 +1,15 @@
-"""Options that the commands of `hazemap device` share, and what they open."""
+"""Options of `hazemap device`, the tables that it adds, and its clock."""
 
 import os
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from time import time as now
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hazemap.cli.console_output import deliver
+from hazemap.cli.shared_options import AsJson
 from hazemap.errors import InputError
 from hazemap.files.text_files import MOST_OF_A_LIST, read_text
 from hazemap.specs.spec_fields import TIME_FORMAT
@@ -14,6 +18,8 @@ if TYPE_CHECKING:
     from hazemap.federated.device.policy.consent_policy import Policy
     from hazemap.federated.device.store.encrypted_store import EncryptedStore, Secret
     from hazemap.federated.recipes.policy import ShippedPolicy
+    from hazemap.temporal.time_format import TimeFormat
+
 
 TABLE, REACH, TESTS = "The table", "How the server is reached", "Many devices, for tests and loads"
 
@@ -163,3 +169,152 @@ def chosen(store: "EncryptedStore", device: int | None) -> int:
     if device is None and len(every) != 1:
         raise InputError(f"this store has {len(every)} devices: name one with --device")
     return every[0] if device is None else device
+
+
+CLOCK = "Example: [bold]hazemap device clock --today 2026-11-23[/bold]"
+
+
+def clock(
+    today: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATE", help="Today's date from a calendar, not from this device; its clock goes on from there."
+        ),
+    ] = None,
+    store: StoreFile = None,
+    passphrase: Ask = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the time by which budgets come back: it goes on while the machine runs or sleeps, not while it is off.
+
+    So a clock that is set forward frees nothing. Where the machine was off for long, --today lets that count too.
+    """
+    from hazemap.federated.device.account.account_clock import AccountClock
+
+    day, now = None if today is None else _day(today), datetime.now(UTC)
+    with opened(store, passphrase) as file:
+        account = AccountClock(file)
+        if day is not None:
+            account.confirmed(now, day)
+        time = account.reading(now).now
+    behind = max(timedelta(0), now - time)
+    facts = {"clock": now.isoformat(), "account": time.isoformat(), "behind": behind.total_seconds()}
+    said = f"budgets come back by {time:%Y-%m-%d %H:%M} UTC; the clock says {now:%Y-%m-%d %H:%M}"
+    hours = behind / timedelta(hours=1)
+    late = f"so they come back {hours:,.0f} hours later, unless you confirm the date with --today"
+    deliver(facts, as_json, said, *([late] if hours >= 1 else []))
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"--today is a date such as 2026-11-23, not {text!r:.40}") from None
+
+
+MOST_PEOPLE = 1_000_000
+
+TIMES = "a time is such as 2026-05-31 18:00 or 20260531T180000Z, or a number since 1970 with --time-format seconds"
+
+Said = tuple[dict[str, Any], str]
+"""The result of a command, for machines and for people."""
+
+
+def keep_places(file: "EncryptedStore", source: str, device: int | None, days: int, columns: dict[str, Any]) -> Said:
+    """Keep the rows of one person."""
+    import numpy as np
+
+    from hazemap.federated.device.store.row_store import RowStore, expire, own
+
+    began = now()
+    places = own(source, **columns)
+    undated = int(((places.time >= began) & (places.time <= now())).sum())
+    rows = RowStore(file, _one(file, device))
+    before = len(rows)
+    rows.add(places, days)
+    expire(file, now())
+    kept = len(rows)
+    old = before + len(places) - kept
+    also = f"; {old:,} were older than that and are gone" if old else ""
+    unread = int(np.isnan(places.time).sum())
+    if unread:
+        also += f"; of {unread:,} the time cannot be read, so nobody knows how old they are: {TIMES}"
+    if undated:
+        also += f"; {undated:,} say nothing of when, so they count as of now (--time COLUMN)"
+    facts = {"added": len(places), "rows": kept, "older": old, "days": days}
+    facts |= {"undated": undated, "unread_times": unread}
+    return facts, f"{len(places):,} rows read, {kept:,} kept now, each for {days:,} days{also}"
+
+
+def keep_many(file: "EncryptedStore", source: str, person: str, days: int, columns: dict[str, Any]) -> Said:
+    """Keep the rows of each person of a table on a device of their own."""
+    from hazemap.federated.device.enrolment import devices_of
+    from hazemap.federated.device.store.row_store import added, expire, people_by_name
+
+    people = people_by_name(source, MOST_PEOPLE, person, **columns)
+    devices = devices_of(file, people)
+    written = added(file, {devices[name]: rows for name, rows in people.items()}, days)
+    expire(file, now())
+    facts = {"added": written, "people": len(people), "devices": len(devices), "days": days}
+    return facts, f"{written:,} rows of {len(people):,} people read; the store has {len(devices):,} devices"
+
+
+def place_people(
+    file: "EncryptedStore", many: int, table: str | None, person: str | None, each_row: bool, **columns: Any
+) -> None:
+    """Make a device for each of the first people of a table, unless the store has its devices already."""
+    from hazemap.federated.device import enrolment
+    from hazemap.federated.device.store.row_store import added, any_rows, people
+
+    there = enrolment.devices(file)
+    if there and len(there) != many:
+        raise InputError(f"the store has {len(there):,} devices, not {many:,}: name another with --store")
+    if there and (table is None or any_rows(file)):
+        return  # a store that was filled before: with rows, or with events of streams
+    if table is None:
+        raise InputError("--many needs --table: each of its people gets a device")
+    found = people(table, many, person, each_row, **columns)
+    if len(found) < many:
+        raise InputError(f"{table} has {len(found):,} people, too few for {many:,} devices")
+    # A process that is killed here leaves devices without rows, and the next one goes on
+    added(file, dict(zip(there or enrolment.add(file, many), found, strict=True)), None)
+
+
+def donate_events(
+    file: "EncryptedStore",
+    source: Path,
+    name: str,
+    person: str | None,
+    device: int | None,
+    store: Path | None,
+    time_format: "TimeFormat",
+) -> Said:
+    """Keep events of a stream that the policy lists, of one person or of each person of a table."""
+    from hazemap.federated.device.enrolment import devices_of
+    from hazemap.federated.device.store.event_store import donated, events_by_person, expire
+
+    rules = allowed_at(file, store)
+    stream = rules.stream(name)
+    if stream is None:
+        known = ", ".join(each.name for each in rules.streams) or "none"
+        raise InputError(f"the policy of this device lists no stream {name!r:.80}; it lists {known}")
+    found = events_by_person(source, stream, person, time_format)
+    if person is None:
+        events = {_one(file, device): each for each in found.values()}
+    else:
+        devices = devices_of(file, [whose for whose in found if whose is not None])
+        events = {devices[whose]: each for whose, each in found.items() if whose is not None}
+    counts = donated(file, stream, events, now()).values()
+    expire(file, now())
+    kept, older = sum(each.kept for each in counts), sum(each.older for each in counts)
+    facts = {"stream": name, "kept": kept, "older": older, "devices": len(events), "days": stream.keep}
+    also = f"; {older:,} were older than that and are not kept" if older else ""
+    return facts, f"{kept:,} events of {name} kept on {len(events):,} devices, for {stream.keep:,} days at most{also}"
+
+
+def _one(file: "EncryptedStore", device: int | None) -> int:
+    from hazemap.federated.device import enrolment
+
+    if not enrolment.devices(file):
+        enrolment.add(file)
+    return chosen(file, device)

@@ -6,9 +6,17 @@ from typing import Annotated, Any
 import typer
 
 from hazemap.cli.console_output import deliver, note
-from hazemap.cli.default_command import RunByDefault
-from hazemap.cli.federated.server_options import LOCAL, Server, TokenFile, TrustCertificate
-from hazemap.cli.federated.serving_options import KEPT, REACHED, Serving, serving
+from hazemap.cli.federated.serving_options import (
+    KEPT,
+    LOCAL,
+    REACHED,
+    Server,
+    Serving,
+    TokenFile,
+    TrustCertificate,
+    serving,
+)
+from hazemap.cli.main import RunByDefault
 from hazemap.cli.shared_options import AsJson, LedgerPlace, ledger_at
 from hazemap.errors import CodecError, InputError
 from hazemap.federated.service.operator_line import operator

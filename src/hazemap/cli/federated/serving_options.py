@@ -1,4 +1,4 @@
-"""The options of every command that serves: how it is reached, what it keeps, its limits and its log."""
+"""Options of every command that serves, and of those that reach a server: addresses, data, limits, log and token."""
 
 import inspect
 import logging
@@ -16,6 +16,7 @@ from hazemap.cli.console_output import note
 if TYPE_CHECKING:
     from hazemap.federated.service.served_address import ServedAddress
     from hazemap.federated.service.state_folder import StateFolder
+
 
 REACHED, KEPT, LIMITS = "How it is reached", "What it keeps", "Limits"
 CHOSEN = ("connections", "per_address", "enrolments", "uploads")
@@ -145,3 +146,24 @@ def serving(
         return served
 
     return given
+
+
+Server = Annotated[
+    str, typer.Option("--server", metavar="URL", envvar="HAZEMAP_SERVER", help="URL of the coordinator.")
+]
+TokenFile = Annotated[
+    Path,
+    typer.Option(
+        "--token-file",
+        metavar="FILE",
+        envvar="HAZEMAP_TOKEN_FILE",
+        help="The server's operator.token, or a token of your own.",
+    ),
+]
+TrustCertificate = Annotated[
+    Path | None,
+    typer.Option(
+        "--trust-certificate", metavar="PEM", help="TLS: certificate authority of the server, if not a public one."
+    ),
+]
+LOCAL = "http://127.0.0.1:8470"

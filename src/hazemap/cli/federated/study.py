@@ -6,18 +6,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hazemap.cli.console_output import deliver, note, progress
-from hazemap.cli.federated.cohort_options import (
+from hazemap.cli.federated.recipe import RecipeFile
+from hazemap.cli.federated.serving_options import LOCAL, Server, TokenFile, TrustCertificate
+from hazemap.cli.federated.trust_options import (
     Corrupt,
     Dropout,
+    Helper,
+    Leader,
+    LeastReports,
     People,
     QuietSeconds,
     ShardSize,
     StageSeconds,
+    StudyTrust,
     WaitSeconds,
 )
-from hazemap.cli.federated.recipe import RecipeFile
-from hazemap.cli.federated.server_options import LOCAL, Server, TokenFile, TrustCertificate
-from hazemap.cli.federated.trust_options import Helper, Leader, LeastReports, StudyTrust
 from hazemap.cli.shared_options import AsJson
 from hazemap.errors import InputError, NotOpened
 from hazemap.federated.service.operator_line import operator

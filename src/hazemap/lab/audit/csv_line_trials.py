@@ -8,9 +8,8 @@ from math import log, sqrt
 import numpy as np
 
 from hazemap.lab.audit.audited_settings import AuditedSetting
-from hazemap.lab.audit.confidence_bounds import Claim, at_least, at_most
 from hazemap.lab.audit.evidence.distinguishing_events import Facts, certain, confirmed
-from hazemap.lab.audit.findings import LawTest, LossTest, Test
+from hazemap.lab.audit.findings import Claim, LawTest, LossTest, Test, at_least, at_most
 from hazemap.lab.audit.random_canaries import CanaryKind
 from hazemap.lab.audit.subprocess_runs import RunOrder, RunOutcome
 from hazemap.lab.audit.synthetic_people import HEADER, Square, row

@@ -1,34 +1,37 @@
 """Sabotaged builds to test an audit with: each breaks the package in one way that has happened somewhere.
 
 A planted fault is a context manager that is only ever entered in a process of its own
-(`audit.subprocess_runs.SubprocessRuns`). Its docstring says what it breaks and who is exposed by it.
+(`lab.audit.subprocess_runs.SubprocessRuns`). Its docstring says what it breaks and who is exposed by it.
 """
 
+import hashlib
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from hazemap.algorithms.adaptive_tree import Adaptive
-from hazemap.cells import Leaves
+from hazemap.cells import NOWHERE, Leaves
 from hazemap.engines.duckdb import EngineTable
 from hazemap.engines.duckdb_connection import DuckDBConnection, literal, quoted
 from hazemap.engines.person_ids import Coded, TextIds
 from hazemap.engines.table_source import SourcePart, TableSource, named_numbers
-from hazemap.errors import LedgerError
+from hazemap.errors import InputError, LedgerError
+from hazemap.execution import run
 from hazemap.federated.device.recipes import recipe_answer
 from hazemap.federated.protocols.shuffle import client
 from hazemap.federated.shuffler import shuffler_service
 from hazemap.federated.study import population_study
 from hazemap.federated.trust import device_tasks
-from hazemap.lab.audit import planted_row_faults
-from hazemap.lab.audit.fault_list import PLANTS, fault, known, planted, replaced
 from hazemap.lab.audit.shuffle_runs import KEY_OF_SHUFFLER
+from hazemap.machine_code.arrays import Ints
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.privacy.ledger import Ledger
@@ -42,13 +45,190 @@ from hazemap.queries.noisy_queries import Answer, Query, Question
 from hazemap.readers import open_table as sources
 from hazemap.readers.file_formats import open_files
 from hazemap.sources.source import Files
-from hazemap.tables.contribution_bounding import AtMostRows, Sensitivity
+from hazemap.tables.contribution_bounding import AtMostRows, Bounding, Sensitivity
 from hazemap.tables.keyed_hash import KeyWords
 from hazemap.tables.votes import Votes
 from hazemap.trust.curator import Curator
+from hazemap.values.boolean_attribute import AttributeCells
+from hazemap.values.cells_in_slots import EachSlot
 from hazemap.vdaf.hpke import Kem, KeyPair
 
-__all__ = ["PLANTS", "known", "planted", "planted_row_faults"]  # those of rows are listed by being imported
+PLANTS: dict[str, str] = {}
+"""The planted faults that there are, and what they do."""
+
+_PLANTED: dict[str, Callable[[], AbstractContextManager[None]]] = {}
+
+
+def planted(name: str) -> AbstractContextManager[None]:
+    """The fault of this name, in effect while this is open."""
+    return _PLANTED[known(name)]()
+
+
+def known(name: str) -> str:
+    """The name of a planted fault; `InputError` if there is none."""
+    if name not in PLANTS:
+        raise InputError(f"a planted fault is one of: {', '.join(PLANTS)}; found {name!r}")
+    return name
+
+
+def fault(what: str) -> Callable[[Callable[[], Iterator[None]]], Callable[[], AbstractContextManager[None]]]:
+    """List a fault under the name of its function."""
+
+    def listed(plant: Callable[[], Iterator[None]]) -> Callable[[], AbstractContextManager[None]]:
+        name = plant.__name__.replace("_", "-")
+        PLANTS[name], _PLANTED[name] = what, contextmanager(plant)
+        return _PLANTED[name]
+
+    return listed
+
+
+@contextmanager
+def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """`owner.name` is `value` while this is open."""
+    before = owner.__dict__[name]
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+@fault("the second half of the noise of an answer mirrors the first")
+def mirrored_noise() -> Iterator[None]:
+    """Draw half of the noise, and use it twice: sums of two numbers that mirror each other show twice as much."""
+
+    def mirrored(draw: Callable[..., Ints]) -> Callable[..., Ints]:
+        def drawn(self: Any, stream: Stream, size: int) -> Ints:
+            half = draw(self, stream, (size + 1) // 2)
+            return np.concatenate([half, half[: size // 2][::-1]])
+
+        return drawn
+
+    laplace, gaussian = mirrored(DiscreteLaplace.draw), mirrored(DiscreteGaussian.draw)
+    with replaced(DiscreteLaplace, "draw", laplace), replaced(DiscreteGaussian, "draw", gaussian):
+        yield
+
+
+@contextmanager
+def _answers(changed: Callable[[Query, Ints, Ints], Ints | None]) -> Iterator[None]:
+    """Have sums answered otherwise: by what `changed` makes of the question, the exact sums and the noisy ones.
+
+    What is exact follows from the noise that was drawn last.
+    """
+    answer, draw, drawn = Curator.answer, DiscreteLaplace.draw, list[Ints]()
+
+    def remembered(self: DiscreteLaplace, stream: Stream, size: int) -> Ints:
+        drawn[:] = [draw(self, stream, size)]
+        return drawn[0]
+
+    def answering(self: Curator, question: Question, price: Budget) -> Answer:
+        given = answer(self, question, price)
+        if isinstance(question, Query):
+            other = changed(question, given.sums - drawn[0], given.sums)
+            return given if other is None else replace(given, sums=other)
+        return given
+
+    with replaced(Curator, "answer", answering), replaced(DiscreteLaplace, "draw", remembered):
+        yield
+
+
+@fault("people outside the map are counted without noise")
+def exact_outside() -> Iterator[None]:
+    """Leave noise out of the one number that is no cell: whoever is outside is known to be there."""
+
+    def changed(question: Query, exact: Ints, noisy: Ints) -> Ints | None:
+        cells = getattr(question.encoder, "cells", None)
+        if not isinstance(cells, Leaves) or NOWHERE not in cells.cells:
+            return None
+        return np.where(cells.cells == NOWHERE, exact, noisy)
+
+    with _answers(changed):
+        yield
+
+
+@fault("those who carry a mark are counted without noise")
+def exact_marks() -> Iterator[None]:
+    """Leave noise out of the second side of every cell."""
+
+    def changed(question: Query, exact: Ints, noisy: Ints) -> Ints | None:
+        if not isinstance(getattr(question.encoder, "cells", None), AttributeCells):
+            return None
+        return np.where(np.arange(len(exact)) % 2 == 1, exact, noisy)
+
+    with _answers(changed):
+        yield
+
+
+@fault("all slots of a cell have the same noise")
+def repeated_slot_noise() -> Iterator[None]:
+    """Draw the noise of a cell once: two slots, subtracted, are exact."""
+
+    def changed(question: Query, exact: Ints, noisy: Ints) -> Ints | None:
+        cells = getattr(question.encoder, "cells", None)
+        if not isinstance(cells, EachSlot):
+            return None
+        many = len(cells.tree.slots.names)
+        noise = (noisy - exact).reshape(-1, many)
+        return exact + np.repeat(noise[:, :1], many, axis=1).ravel()
+
+    with _answers(changed):
+        yield
+
+
+@fault("noise is half as wide where people are")
+def quiet_crowds() -> Iterator[None]:
+    """Halve noise where it would look too large: who is in an occupied cell loses twice as much."""
+
+    def changed(question: Query, exact: Ints, noisy: Ints) -> Ints:  # noqa: ARG001 - whatever is asked
+        return np.where(exact > 0, exact + (noisy - exact) // 2, noisy)
+
+    with _answers(changed):
+        yield
+
+
+@fault("exact sums are rounded to multiples of 5 before noise is added")
+def rounded_sums() -> Iterator[None]:
+    """Round first: whoever makes 2 of 3 moves a number by 5, with the noise of one."""
+
+    def changed(question: Query, exact: Ints, noisy: Ints) -> Ints:  # noqa: ARG001 - whatever is asked
+        return noisy - exact + (exact + 2) // 5 * 5
+
+    with _answers(changed):
+        yield
+
+
+@fault("the sampling key is a digest of the file")
+def digest_key() -> Iterator[None]:
+    """Let a file decide which rows of everybody count: whoever adds a line changes those of all others."""
+    opened = run.opened
+
+    def digested(spec: Any, source: Any, key: bytes, *rest: Any, **options: Any) -> Any:
+        file = spec.table.source
+        own = key if file is None else hashlib.sha256(Path(file).read_bytes()).digest()[: len(key)]
+        return opened(spec, source, own, *rest, **options)
+
+    with replaced(run, "opened", digested):
+        yield
+
+
+@fault("a row more than the rule allows counts")
+def row_beyond_cap() -> Iterator[None]:
+    """Keep k + 1 rows of whoever has as many, with the noise for k."""
+    votes = EngineTable.votes
+
+    def more(self: EngineTable, tree: Any, rule: Bounding) -> Any:
+        return votes(self, tree, replace(rule, most=rule.most + 1) if isinstance(rule, AtMostRows) else rule)
+
+    with replaced(EngineTable, "votes", more):
+        yield
+
+
+@fault("noise is drawn from a seed that is the second of the clock")
+def clock_seed() -> Iterator[None]:
+    """Whoever knows when a run was made can draw its noise again."""
+    seeded = classmethod(lambda _: Stream.fixed(str(int(time.time())).encode()))
+    with replaced(Stream, "from_os", seeded):
+        yield
 
 
 @fault("noise half as wide as the budget buys")

@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hazemap.lab.audit.audited_settings import AuditedSetting
-from hazemap.lab.audit.confidence_bounds import Claim
 from hazemap.lab.audit.evidence.distinguishing_events import Facts, certain, confirmed, distinguished
-from hazemap.lab.audit.findings import Fact, LawTest, LossTest, Test
+from hazemap.lab.audit.findings import Claim, Fact, LawTest, LossTest, Test
 from hazemap.lab.audit.shuffle_runs import ANALYSER, SHUFFLER, WITH_CORRUPT
 from hazemap.lab.audit.subprocess_runs import RunOrder, RunOutcome
 from hazemap.lab.audit.trial_types import CONFIRMING, AuditTrial

@@ -16,10 +16,9 @@ from typing import Any
 import hazemap
 from hazemap import codec
 from hazemap.errors import HazemapError
-from hazemap.lab.audit.audited_settings import CURATOR, DISTRICTS, LOCAL, RECIPES, SHUFFLE, AuditedSetting
+from hazemap.lab.audit.audited_settings import CURATOR, DISTRICTS, LOCAL, RECIPES, SHUFFLE, AuditedSetting, written
 from hazemap.lab.audit.observed_output import REMOVED, Observation, ObservedCharge, charges, left_behind, of_file
 from hazemap.lab.audit.synthetic_people import BOX, quarters
-from hazemap.lab.audit.table_formats import written
 from hazemap.queries.algorithm_session import Exchange
 
 DATASET = "audited"

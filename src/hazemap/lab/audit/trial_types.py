@@ -7,21 +7,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from hazemap.lab.audit.audited_settings import CURATOR, LOCAL, REPORTS, AuditedSetting, most_rows
+from hazemap.lab.audit.audited_settings import CSV, CURATOR, LOCAL, REPORTS, AuditedSetting, most_rows
 from hazemap.lab.audit.device_runs import followed
 from hazemap.lab.audit.evidence import noise_independence as noise
-from hazemap.lab.audit.evidence import noise_repetition as repetition
+from hazemap.lab.audit.evidence import noise_residuals as repetition
 from hazemap.lab.audit.evidence.canary_guessing import Guesses
 from hazemap.lab.audit.evidence.distinguishing_events import Facts, certain, confirmed, distinguished, facts
 from hazemap.lab.audit.evidence.empirical_privacy_loss import Laws
-from hazemap.lab.audit.evidence.empirical_sensitivity import ObservedMovement
 from hazemap.lab.audit.evidence.ledger_and_transcript import REPLAYED, Replays, Shares, of_ledger
-from hazemap.lab.audit.evidence.noise_residuals import Residual, Sums, residuals
+from hazemap.lab.audit.evidence.noise_residuals import ObservedMovement, Residual, Sums, residuals
 from hazemap.lab.audit.findings import Fact, LawTest, LossTest, Test
 from hazemap.lab.audit.random_canaries import CanaryCrowd
 from hazemap.lab.audit.subprocess_runs import RunOrder, RunOutcome
 from hazemap.lab.audit.synthetic_people import CsvLine, File, NeighbouringTables, Square, row
-from hazemap.lab.audit.table_formats import CSV
 
 PLACES = 12
 """Places of an answer that are looked at one by one: where somebody is added."""

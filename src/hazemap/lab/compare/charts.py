@@ -1,18 +1,19 @@
-"""Charts of a comparison: curves with bands, and dots with whiskers, in panels on one page."""
+"""Charts of a comparison: curves with bands, and dots with whiskers; and its figures, from results to pictures."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import ceil, floor, log10
+from math import ceil, floor, inf, isfinite, log10
 from typing import TYPE_CHECKING, Any
 
 from hazemap.draw.figure_layout import GREY, INK, MARGIN, FigureLayout, style, width
-from hazemap.lab.compare.map_scores import MetricLabel
+from hazemap.lab.compare.map_scores import MEASURES, MetricLabel
 from hazemap.lab.compare.plot_styles import PlotStyle, plot_style
-from hazemap.lab.compare.results import ResultMean
+from hazemap.lab.compare.results import ResultMean, Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
 
 PAPER = 10.0
 """Inches across; pictures have 200 pixels an inch."""
@@ -315,3 +316,81 @@ def _framed(axes: "Axes") -> None:
     axes.tick_params(length=2.5, width=0.5, color=GREY, labelcolor=INK)
     for spine in axes.spines.values():
         spine.set(linewidth=0.5, color=GREY)
+
+
+Draw = Callable[[Results], "Figure"]
+
+BANDS = "Lines are means over repetitions with fresh noise, bands (whiskers) their 95 % intervals."
+
+
+def against_epsilon(score: str, title: str) -> Draw:
+    """A score against ε, a panel for each map; what has no ε is drawn across."""
+
+    def draw(results: Results) -> "Figure":
+        priced = [epsilon for epsilon in sorted(results.named("epsilon")) if isfinite(epsilon)]
+        private = results.where(epsilon=priced)
+        without = results.where(epsilon=inf)
+        panels = [
+            ChartPanel(
+                heading(results, place),
+                [
+                    Curve(method, private.where(map=place, method=method).along("epsilon", score))
+                    for method in private.named("method")
+                ],
+                MEASURES[score],
+                "ε",
+                level=[
+                    (name, mean)
+                    for name in without.named("method")
+                    if (mean := without.where(map=place, method=name).mean(score)).number
+                ],
+                ticks=priced,
+            )
+            for place in results.named("map")
+        ]
+        return draw_curves(panels, title=title, caption=f"{MEASURES[score].words}. {BANDS}")
+
+    return draw
+
+
+def ranking(score: str, title: str) -> Draw:
+    """Every method's score, best first, a panel for each map and a dot for each ε."""
+
+    def draw(results: Results) -> "Figure":
+        groups = [
+            (
+                heading(results, place),
+                [
+                    (
+                        f"ε = {epsilon:g}" if isfinite(epsilon) else "no ε",
+                        [
+                            (method, results.where(map=place, epsilon=epsilon, method=method).mean(score))
+                            for method in results.named("method")
+                        ],
+                    )
+                    for epsilon in sorted(results.named("epsilon"))
+                ],
+            )
+            for place in results.named("map")
+        ]
+        return draw_dots(groups, MEASURES[score], title=title, caption=f"{MEASURES[score].words}. {BANDS}")
+
+    return draw
+
+
+def heading(results: Results, place: str) -> str:
+    """A map's name and its people."""
+    people = results.where(map=place).named("people")
+    return f"{place} ({short(people[0])} people)" if people else place
+
+
+def short(people: float) -> str:
+    """A number of people as a heading says it.
+
+    >>> short(3_500_000), short(32_561)
+    ('3.5 M', '33 k')
+    """
+    for size, letter in ((1e6, "M"), (1e3, "k")):
+        if people >= size:
+            return f"{people / size:.{0 if people >= 10 * size else 1}f} {letter}"
+    return f"{people:.0f}"

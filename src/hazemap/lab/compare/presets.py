@@ -1,18 +1,29 @@
-"""A comparison as data: what is measured and what is drawn; and the ones that `hazemap compare` knows by name."""
+"""A comparison as data: what is measured and drawn, the presets of `hazemap compare`, and orders that change one."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from hazemap.errors import InputError
 from hazemap.lab.compare.attacked_releases import Attacked
-from hazemap.lab.compare.compared_methods import AG, AUTO, METHODS, method_named
+from hazemap.lab.compare.charts import Draw, against_epsilon, ranking
 from hazemap.lab.compare.datasets import Datasets
-from hazemap.lab.compare.figures import Draw, against_epsilon, ranking
-from hazemap.lab.compare.practices import GridBlur, KAnonymity, Practice, Rounding, Suppression
+from hazemap.lab.compare.practices import (
+    AG,
+    AUTO,
+    METHODS,
+    GridBlur,
+    KAnonymity,
+    Practice,
+    Rounding,
+    Suppression,
+    method_named,
+    practice_named,
+)
 from hazemap.lab.compare.result_tables import Table, beside_practices, hindsight
 from hazemap.lab.compare.results import Results
-from hazemap.lab.compare.trial_key import Trial
-from hazemap.lab.compare.trial_settings import Everyone, Named, TrialSetting
+from hazemap.lab.compare.trial_settings import Everyone, Named, Trial, TrialSetting
+from hazemap.privacy.budget import PureDP
 
 
 @dataclass(frozen=True)
@@ -24,7 +35,7 @@ class Preset:
     of a table, and `verdicts` are tables that stand before all others, if the results are such that there are any.
     `practices` have no ε and nothing is drawn by them: they are measured beside the methods at ε = ∞.
 
-    >>> from hazemap.lab.compare.compared_methods import AG
+    >>> from hazemap.lab.compare.practices import AG
     >>> one = Preset("one", "an example", ("city",), (AG,), ("1",), 3, scores=("mre",))
     >>> [trial.repetition for trial in one.trials()]
     [0, 1, 2]
@@ -156,3 +167,61 @@ class Catalogue:
         if name not in self.presets:
             raise InputError(f"there is no comparison {name!r}; there are {', '.join(self.presets)}")
         return self.presets[name]
+
+
+@dataclass(frozen=True)
+class ComparisonOrder:
+    """The options of `hazemap compare`; a map may be NAME=FILE, somebody's own.
+
+    >>> order = ComparisonOrder("quick", maps=("city", "own=people.csv"), methods=("AG",), epsilons=("1",))
+    >>> order.own, len(list(order.preset(Catalogue()).trials()))
+    ((('own', PosixPath('people.csv')),), 10)
+    """
+
+    comparison: str = "quick"
+    maps: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    practices: tuple[str, ...] = ()
+    epsilons: tuple[str, ...] = ()
+    repetitions: int | None = None
+    emd: bool = False
+
+    @property
+    def own(self) -> tuple[tuple[str, Path], ...]:
+        """Somebody's own maps: what they are called, and their files."""
+        return tuple(_own(text) for text in self.maps if "=" in text)
+
+    def preset(self, catalogue: Catalogue) -> Preset:
+        """The comparison; everything is looked at before anything is measured."""
+        preset = catalogue.preset(self.comparison)
+        if self.maps:
+            preset = preset.on(tuple(dict.fromkeys(text.partition("=")[0] for text in self.maps)))
+        if self.methods:
+            preset = replace(preset, methods=tuple(preset.method(text) for text in self.methods))
+        if self.practices:
+            preset = preset.beside(tuple(dict.fromkeys(practice_named(text) for text in self.practices)))
+        if self.epsilons:
+            preset = replace(preset, epsilons=tuple(dict.fromkeys(self.epsilons)))
+        for epsilon in preset.epsilons:
+            PureDP(epsilon)
+        if self.emd:
+            settings = tuple(replace(s, emd=True) if isinstance(s, Everyone) else s for s in preset.settings)
+            preset = replace(preset, settings=settings, scores=(*preset.scores, "emd"))
+        if self.maps or self.methods or self.practices or self.epsilons:
+            preset = replace(preset, what=_what(preset))
+        return replace(preset, repetitions=self.repetitions or preset.repetitions)
+
+
+def _what(preset: Preset) -> str:
+    """What is measured, where somebody replaced a part of it."""
+    named = ", ".join(each.name for each in (*preset.methods, *preset.practices))
+    return f"these methods: {named}; on {', '.join(preset.places)}; ε {', '.join(preset.epsilons)}"
+
+
+def _own(text: str) -> tuple[str, Path]:
+    name, _, file = text.partition("=")
+    if not name.isidentifier() and not name.replace("-", "_").isidentifier():
+        raise InputError(
+            f"write a map of your own as NAME=FILE, with letters, digits and hyphens in the name; found {text!r}"
+        )
+    return name, Path(file)

@@ -6,7 +6,7 @@ from math import inf, nan
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from hazemap.lab.compare.figures import heading
+from hazemap.lab.compare.charts import heading
 from hazemap.lab.compare.map_scores import MEASURES, MetricLabel
 from hazemap.lab.compare.results import ResultMean, Results
 

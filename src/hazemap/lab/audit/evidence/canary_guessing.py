@@ -6,7 +6,7 @@ from typing import cast
 
 import numpy as np
 
-from hazemap.lab.audit.confidence_bounds import guesses
+from hazemap.lab.audit.findings import guesses
 from hazemap.lab.audit.observed_output import Observation
 from hazemap.lab.audit.random_canaries import CanaryCrowd
 from hazemap.machine_code.arrays import Bools, Floats

@@ -11,7 +11,7 @@ from math import isfinite
 import numpy as np
 
 from hazemap.codec import digest
-from hazemap.lab.audit.confidence_bounds import Claim
+from hazemap.lab.audit.findings import Claim
 from hazemap.lab.audit.observed_output import Observation
 from hazemap.queries.noisy_queries import Choice, Growth
 

@@ -21,9 +21,8 @@ from math import inf, log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.lab.audit.confidence_bounds import Claim, at_least, at_most
-from hazemap.lab.audit.evidence.noise_residuals import Residual
-from hazemap.lab.audit.evidence.shifted_noise_events import TailEvent, loss, step
+from hazemap.lab.audit.evidence.noise_residuals import Residual, TailEvent, loss, step
+from hazemap.lab.audit.findings import Claim, at_least, at_most
 from hazemap.machine_code.arrays import Floats, Ints
 
 MOST = 1 << 21
