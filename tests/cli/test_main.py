@@ -157,7 +157,7 @@ def test_the_list_of_commands_loads_none_of_them_nor_rich():
         "file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stderr.split() == ["hazemap.cli.console_output", "hazemap.cli.console_output", "hazemap.cli.main"]
+    assert done.stderr.split() == ["hazemap.cli.console_output", "hazemap.cli.main"]
 
 
 def test_idle_threads_are_told_to_sleep_before_numpy_is_loaded():
