@@ -73,11 +73,11 @@ def test_the_proxy_lets_through_what_the_server_takes_and_hides_metrics():
 
 
 def test_the_page_names_every_file_and_metric_that_is_there():
-    from hazemap.federated.server.metrics import Histogram, Metrics
+    from hazemap.federated.server.metrics import DurationHistogram, Metrics
 
     page = PAGE.read_text()
     assert not [path.name for path in DEPLOY.iterdir() if path.name not in page]
     named = set(re.findall(r"`(hazemap_\w+)", page))
     gauges = dict.fromkeys(("devices_enrolled", "devices_recent", "audit_entries"), ("", 0.0))
-    there = set(re.findall(r"^# TYPE (\w+)", Metrics().text(gauges, Histogram()), re.MULTILINE))
+    there = set(re.findall(r"^# TYPE (\w+)", Metrics().text(gauges, DurationHistogram()), re.MULTILINE))
     assert named <= there

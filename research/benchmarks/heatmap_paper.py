@@ -19,7 +19,6 @@ import numpy as np
 
 from hazemap.algorithms import Adaptive, AdaptiveGrid, AdaptiveHierarchicalHistogram, Flat, Proportion, UniformGrid
 from hazemap.algorithms.proportion import Narrow, Significant
-from hazemap.algorithms.single_level import evidence
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves
 from hazemap.estimate import measurements
@@ -28,6 +27,7 @@ from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.local import LocalReports
 from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.lab.methods import CountMin, Geometric, Hierarchical
+from hazemap.lab.methods.one_level_baselines import evidence
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.queries.algorithm_session import Transcript, Unrecorded, run
