@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import settings
-from tests import luck
+from tests import luck, shared_folder
 
 if luck.FIXED:
     luck.fix()  # before anything of hazemap is imported
@@ -48,15 +48,7 @@ def pytest_fixture_setup(
         return (yield)
 
 
-SHARED = Path(__file__).parents[1] / ".." / "shared"
-
-
-@pytest.fixture
-def shared() -> Path:
-    """The folder of evaluation data beside the checkout; the test is skipped where it is absent."""
-    if not SHARED.is_dir():
-        pytest.skip("the evaluation data folder ../shared is not here")
-    return SHARED.resolve()
+shared = shared_folder.shared
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ PACKAGE = Path(__file__).parents[1] / "src" / "hazemap"
 DOCS = PACKAGE.parents[1] / "docs"
 
 FLOORS = [
+    "vdaf",
     "errors",
     "files",
     "field_types | gdal | machine_code | sources",
-    "vdaf",
     "cells",
     "cellmap",
     "spatial | temporal",

@@ -268,7 +268,7 @@ def annotations(path: Path) -> Iterator[tuple[int, int]]:
 def compiled_with(file: str) -> set[str]:
     """Files whose loops may contain a loop or a constant of this one, directly or by others."""
     texts = {str(path.relative_to(COPY / "hazemap")): path.read_text() for path in COPY.glob("hazemap/**/*.py")}
-    loops = {name: text for name, text in texts.items() if "hazemap.machine_code.jit import" in text}
+    loops = {name: text for name, text in texts.items() if "hazemap.vdaf.compiled_loops import" in text}
     found, new = {file} & set(loops), {file}
     while new:
         modules = {"hazemap." + name.removesuffix(".py").replace("/", ".") for name in new}

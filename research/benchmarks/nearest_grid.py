@@ -13,7 +13,7 @@ import numpy as np
 from hazemap.errors import InputError
 from hazemap.estimate.tree_emd_projection import check_numbers, floats
 from hazemap.machine_code.arrays import Floats, Ints
-from hazemap.machine_code.jit import once_compiled
+from hazemap.vdaf.compiled_loops import once_compiled
 
 
 def nearest_grid(levels: Sequence[Floats], weights: Sequence[float]) -> Floats:

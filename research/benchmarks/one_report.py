@@ -42,7 +42,7 @@ from hazemap.federated.protocols.dap.resource_paths import reports as reports_pa
 from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
 from hazemap.federated.protocols.dap.upload_messages import Report, UploadRequest
 from hazemap.machine_code.arrays import Words
-from hazemap.vdaf.poplar1_parameter import Poplar1Parameter
+from hazemap.vdaf.poplar1_evaluation import Poplar1Parameter
 from research.benchmarks.two_servers import PRECISION, TOGETHER, cpu, free_port, started, uploaded
 
 RESULTS = Path(__file__).with_name("results") / "one_report.json"

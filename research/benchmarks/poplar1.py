@@ -27,11 +27,10 @@ import numpy as np
 from hazemap.federated.protocols.dap.basic_types import HpkeCiphertext
 from hazemap.federated.protocols.dap.upload_messages import PlaintextInputShare, Report, ReportMetadata
 from hazemap.machine_code.arrays import Words
-from hazemap.vdaf import aes128_bitsliced, aes128_instructions
+from hazemap.vdaf import aes128_kernels
 from hazemap.vdaf.hpke import Aead, CipherSuite, Kdf, Kem, KeyPair
 from hazemap.vdaf.poplar1 import Poplar1
-from hazemap.vdaf.poplar1_evaluation import TreeNodes
-from hazemap.vdaf.poplar1_parameter import Poplar1Parameter
+from hazemap.vdaf.poplar1_evaluation import Poplar1Parameter, TreeNodes
 from hazemap.vdaf.turboshake128_kernels import squeezed
 from hazemap.vdaf.vdaf import Continuation, InvalidReport, ReportShare
 
@@ -189,11 +188,15 @@ def blocks() -> dict[str, float]:
         return round(min(times) / calls / each * 1e9, 2)
 
     found = {
-        "AES block, bitsliced": nanoseconds(lambda: aes128_bitsliced.hash_blocks(keys, rows, PREFIXES), 5, PREFIXES),
+        "AES block, bitsliced": nanoseconds(
+            lambda: aes128_kernels.hash_blocks_bitsliced(keys, rows, PREFIXES), 5, PREFIXES
+        ),
         "block of TurboSHAKE128, eight at once": nanoseconds(lambda: squeezed(messages, outputs), 20, PREFIXES),
     }
-    if aes128_instructions.AVAILABLE:
-        with_instructions = nanoseconds(lambda: aes128_instructions.hash_blocks(keys, rows, PREFIXES), 100, PREFIXES)
+    if aes128_kernels.AVAILABLE:
+        with_instructions = nanoseconds(
+            lambda: aes128_kernels.hash_blocks_by_instructions(keys, rows, PREFIXES), 100, PREFIXES
+        )
         found = {"AES block, by instructions": with_instructions} | found
     return found
 

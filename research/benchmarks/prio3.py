@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from hazemap.engines.memory import divided
-from hazemap.vdaf.bit_vector_circuits import shortest_chunk_length
+from hazemap.vdaf.circuits import shortest_chunk_length
 from hazemap.vdaf.prio3 import (
     Prio3,
     prio3_count,

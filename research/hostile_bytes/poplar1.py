@@ -16,7 +16,7 @@ from hazemap.machine_code.arrays import Words
 from hazemap.vdaf.field255 import MODULUS
 from hazemap.vdaf.ntt_field import FIELD64
 from hazemap.vdaf.poplar1 import Poplar1, SketchState
-from hazemap.vdaf.poplar1_parameter import Poplar1Parameter
+from hazemap.vdaf.poplar1_evaluation import Poplar1Parameter
 from hazemap.vdaf.vdaf import Continuation, InvalidReport, ReportShare, Vdaf
 from research.hostile_bytes.spoilt import Check, must
 

@@ -9,9 +9,8 @@ plain Python.
 from functools import partial
 
 from hazemap.vdaf.prio3 import Prio3, prio3_count, prio3_histogram, prio3_l1_bound_sum, prio3_sum
-from hazemap.vdaf.prio3_verification import Prio3State
-from hazemap.vdaf.vdaf import Continuation
-from hazemap.vdaf.vdaf_versions import VDAF_08
+from hazemap.vdaf.prio3_plain import Prio3State
+from hazemap.vdaf.vdaf import VDAF_08, Continuation
 from research.hostile_bytes.spoilt import Check, must
 
 NONCE = bytes(range(16))

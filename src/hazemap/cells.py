@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hazemap.errors import InputError
 from hazemap.field_types import EqualByFields
 from hazemap.machine_code.hash_index import HashIndex
-from hazemap.machine_code.jit import once_compiled
+from hazemap.vdaf.compiled_loops import once_compiled
 
 Cells = NDArray[np.uint64]
 Columns = Mapping[str, NDArray[Any]]  # "lon" and "lat" in degrees

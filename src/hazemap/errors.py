@@ -22,6 +22,8 @@
     ├── ScheduleRunning         another process is running this schedule now
     └── StoreError              the server's database cannot be read or written
 
+The roots, and what `hazemap.vdaf` raises, are written in `hazemap.vdaf.errors`, which imports nothing of hazemap.
+
 A message says what was asked, what was found and what to do. It never holds a row or a secret.
 """
 
@@ -30,22 +32,33 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from hazemap.vdaf.errors import CodecError, ConversationError, HazemapError, InputError, Refused
 
-class HazemapError(Exception):
-    """The root: catch this to catch everything hazemap can say. `exit_code` is the command line's."""
-
-    exit_code = 1
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """What a machine is told of it, beside its type and its message."""
-        return {}
-
-
-class InputError(HazemapError):
-    """An option or a value that the caller can mend."""
-
-    exit_code = 2
+__all__ = [
+    "BudgetError",
+    "BudgetExceeded",
+    "CapExceeded",
+    "CodecError",
+    "ConversationError",
+    "FileError",
+    "HazemapError",
+    "HazemapWarning",
+    "InputError",
+    "LedgerError",
+    "NotOpened",
+    "OtherUnit",
+    "PeriodPaid",
+    "PlugInError",
+    "Refused",
+    "ScheduleRunning",
+    "Stopped",
+    "StoreError",
+    "TableError",
+    "TranscriptMismatch",
+    "Unanswerable",
+    "Unreachable",
+    "warnings_told",
+]
 
 
 class TableError(InputError):
@@ -103,22 +116,12 @@ class Stopped(HazemapError):
         return {**said, "statement": self.statement.to_json()}
 
 
-class ConversationError(HazemapError):
-    """The algorithm's side and the answering side do not fit together."""
-
-    exit_code = 4
-
-
 class TranscriptMismatch(ConversationError):
     """Stored answers were given to other queries than the ones now asked."""
 
 
 class Unanswerable(ConversationError):
     """The trust model in use does not answer this type of query."""
-
-
-class Refused(ConversationError):
-    """The other side of a protocol broke its rules, or asks for less protection than this side accepts."""
 
 
 class NotOpened(ConversationError):
@@ -131,10 +134,6 @@ class Unreachable(ConversationError):
     def __init__(self, message: str, wait: float | None = None) -> None:
         super().__init__(message)
         self.wait = wait
-
-
-class CodecError(ConversationError):
-    """JSON or bytes that do not describe anything on hazemap's closed list."""
 
 
 class LedgerError(HazemapError):

@@ -6,8 +6,8 @@ import pytest
 from h3ronpy.vector import cells_to_coordinates, coordinates_to_cells
 
 from hazemap.machine_code.hash_index import HashIndex
-from hazemap.machine_code.jit import once_compiled
 from hazemap.spatial.h3_point_location import PENTAGONS, TURN, H3Lattice, _faces, _places_loop
+from hazemap.vdaf.compiled_loops import once_compiled
 
 ALL = range(16)
 

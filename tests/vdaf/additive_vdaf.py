@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hazemap.errors import CodecError
+from hazemap.vdaf.errors import CodecError
 from hazemap.vdaf.vdaf import Continuation, InvalidReport, Vdaf
 
 MODULUS = 2**64 - 2**32 + 1

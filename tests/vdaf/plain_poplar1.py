@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hazemap.machine_code.arrays import Words
+from hazemap.vdaf.compiled_loops import Words
 from hazemap.vdaf.idpf import CorrectionWord, IdpfBBCGGI21, elements
 from hazemap.vdaf.poplar1 import Poplar1
-from hazemap.vdaf.turboshake128 import TurboShake128
 from hazemap.vdaf.vdaf import Continuation, InvalidReport, ReportShare
+from hazemap.vdaf.xofs import TurboShake128
 
 
 class PlainShare(NamedTuple):

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hazemap.vdaf.bit_vector_circuits import BitVector
-from hazemap.vdaf.circuits import Circuit, PolyEval
+from hazemap.vdaf.circuits import BitVector, Circuit, PolyEval, weights_of
 from hazemap.vdaf.ntt_field import FIELD64, NttField
 from hazemap.vdaf.prio3 import (
     Prio3,
@@ -16,9 +15,8 @@ from hazemap.vdaf.prio3 import (
     prio3_sum,
     prio3_sum_vec,
 )
-from hazemap.vdaf.prio3_parameters import Prio3Parameters
-from hazemap.vdaf.range_checked_integers import weights_of
-from hazemap.vdaf.vdaf_versions import VDAF_08, VDAF_18
+from hazemap.vdaf.prio3_plain import Prio3Parameters
+from hazemap.vdaf.vdaf import VDAF_08, VDAF_18
 
 UNREGISTERED = 0xFFFFFFFF
 

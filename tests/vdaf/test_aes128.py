@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from hazemap.vdaf import aes128_bitsliced, aes128_instructions
-from hazemap.vdaf.aes128_fixed_key import GROUP, expand_key
+from hazemap.vdaf import aes128_kernels
+from hazemap.vdaf.aes128_kernels import GROUP, expand_key
 
 
 def hashes(key: bytes, blocks: np.ndarray) -> list[bytes]:
@@ -27,13 +27,13 @@ def schedule(key: bytes) -> np.ndarray:
 
 @pytest.mark.parametrize("count", [1, GROUP, 7 * GROUP + 3])
 def test_aes_instructions_hash_as_another_aes_does(count):
-    if not aes128_instructions.AVAILABLE:
+    if not aes128_kernels.AVAILABLE:
         pytest.skip("a processor without AES instructions")
     draw = np.random.default_rng(count)
     key = draw.bytes(16)
     blocks = draw.integers(0, 2**64, (-(-count // GROUP) * GROUP, 2), dtype=np.uint64)
     expected = hashes(key, blocks[:count])
-    aes128_instructions.hash_blocks(schedule(key), blocks, count)
+    aes128_kernels.hash_blocks_by_instructions(schedule(key), blocks, count)
     assert [block.tobytes() for block in blocks[:count]] == expected
 
 
@@ -45,12 +45,12 @@ def test_the_round_keys_are_those_of_the_standard():
 
 def test_bitsliced_aes_without_a_compiler_hashes_as_another_aes_does(monkeypatch):
     for name in ("transpose", "substitute", "mix_columns", "key_masks", "encrypt"):
-        monkeypatch.setattr(aes128_bitsliced, name, getattr(aes128_bitsliced, name).py_func)
+        monkeypatch.setattr(aes128_kernels, name, getattr(aes128_kernels, name).py_func)
     draw = np.random.default_rng(5)
     key, blocks = draw.bytes(16), draw.integers(0, 2**64, (65, 2), dtype=np.uint64)
     expected = hashes(key, blocks)
     with np.errstate(over="ignore"):
-        aes128_bitsliced.hash_blocks.py_func(schedule(key), blocks, 65)
+        aes128_kernels.hash_blocks_bitsliced.py_func(schedule(key), blocks, 65)
     assert [block.tobytes() for block in blocks] == expected
 
 
@@ -60,5 +60,5 @@ def test_bitsliced_aes_in_machine_code_hashes_as_another_aes_does():
     for count in (1, 63, 64, 65, 300):
         key, blocks = draw.bytes(16), draw.integers(0, 2**64, (count + 3, 2), dtype=np.uint64)
         expected = hashes(key, blocks[:count]) + [block.tobytes() for block in blocks[count:]]
-        aes128_bitsliced.hash_blocks(schedule(key), blocks, count)
+        aes128_kernels.hash_blocks_bitsliced(schedule(key), blocks, count)
         assert [block.tobytes() for block in blocks] == expected

@@ -5,17 +5,19 @@ from itertools import accumulate
 
 import numpy as np
 
-from hazemap.machine_code.jit import compiled
 from hazemap.vdaf import field255
-from hazemap.vdaf.field64_kernels import negative64, reduced64, sum64
-from hazemap.vdaf.field255_kernels import (
+from hazemap.vdaf.compiled_loops import compiled
+from hazemap.vdaf.field_kernels import (
     accumulated255,
     canonical255,
-    element,
+    element255,
+    negative64,
     negative255,
     product255,
+    reduced64,
     reduced255,
-    store,
+    store255,
+    sum64,
     sum255,
 )
 
@@ -45,13 +47,13 @@ def combine(left, right, results):
     """Products, sums and negatives of rows."""
     total = (ZERO, ZERO, ZERO, ZERO, ZERO)
     for i in range(left.shape[0]):
-        x, y = element(left, i), element(right, i)
+        x, y = element255(left, i), element255(right, i)
         product = product255(x, y)
-        store(reduced255(accumulated255((ZERO, ZERO, ZERO, ZERO, ZERO), product)), results[0], i)
+        store255(reduced255(accumulated255((ZERO, ZERO, ZERO, ZERO, ZERO), product)), results[0], i)
         total = accumulated255(accumulated255(total, product), (x[0], x[1], x[2], ALL))  # of numbers near 2^256 too
-        store(reduced255(total), results[3], i)
-        store(canonical255(sum255(x, y)), results[1], i)
-        store(negative255(canonical255(x)), results[2], i)
+        store255(reduced255(total), results[3], i)
+        store255(canonical255(sum255(x, y)), results[1], i)
+        store255(negative255(canonical255(x)), results[2], i)
 
 
 def test_loops_multiply_add_and_negate_as_whole_numbers_do():

@@ -6,7 +6,7 @@ from pathlib import Path
 import cryptography_vectors
 import pytest
 
-from hazemap.errors import InputError, Refused
+from hazemap.vdaf.errors import InputError, Refused
 from hazemap.vdaf.hpke import Aead, CipherSuite, Kdf, Kem, KeyPair
 
 JANUS = Path(__file__).parents[2] / ".." / "shared" / "vectors" / "hpke" / "janus-hpke-test-vectors.json"

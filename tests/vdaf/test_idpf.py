@@ -6,11 +6,11 @@ import random
 import numpy as np
 import pytest
 
-from hazemap.errors import InputError
-from hazemap.vdaf import aes128_instructions, idpf_kernels
-from hazemap.vdaf.aes128_fixed_key import GROUP
+from hazemap.vdaf import aes128_kernels, poplar1_kernels
+from hazemap.vdaf.aes128_kernels import GROUP
+from hazemap.vdaf.errors import InputError
 from hazemap.vdaf.idpf import RAND_SIZE, IdpfBBCGGI21
-from hazemap.vdaf.xof_fixed_key_aes128 import XofFixedKeyAes128, fixed_key
+from hazemap.vdaf.xofs import XofFixedKeyAes128, fixed_key
 
 
 @pytest.mark.parametrize(("folder", "length_size"), [("vdaf", 2), ("vdaf-08", 1)])
@@ -81,17 +81,17 @@ def test_what_is_no_point_function_is_refused():
 @pytest.mark.parametrize(("draws", "onward"), [(False, True), (True, True), (True, False)])
 @pytest.mark.parametrize("count", [1, GROUP, 2 * GROUP + 5])
 def test_a_step_by_aes_instructions_is_that_of_one_thing_after_another(count, draws, onward):
-    if not aes128_instructions.AVAILABLE:
+    if not aes128_kernels.AVAILABLE:
         pytest.skip("a processor without AES instructions")
     draw = np.random.default_rng(count)
     words = lambda *shape: draw.integers(0, 2**64, shape, dtype=np.uint64)  # noqa: E731 - short
-    extend, convert, parents = words(11, 2), words(11, 2), words(40, idpf_kernels.NODE)
+    extend, convert, parents = words(11, 2), words(11, 2), words(40, poplar1_kernels.NODE)
     parents[:, 2:] = -draw.integers(0, 2, (40, 1)).astype(np.uint64)
     correction = np.concatenate([words(2), draw.integers(0, 2, 2).astype(np.uint64)])
     steps = np.concatenate([np.zeros(3, dtype=np.int64), draw.integers(0, 80, count), np.zeros(GROUP, dtype=np.int64)])
     found = []
-    for step in (idpf_kernels.step_nodes, idpf_kernels.step_in_turn.py_func):
-        children = np.zeros((count + GROUP, idpf_kernels.NODE), dtype=np.uint64)
+    for step in (poplar1_kernels.step_nodes, poplar1_kernels.step_in_turn.py_func):
+        children = np.zeros((count + GROUP, poplar1_kernels.NODE), dtype=np.uint64)
         before, drawn = np.zeros((2, count + GROUP if draws else 0, 2), dtype=np.uint64)
         with np.errstate(over="ignore"):
             step(extend, convert, correction, steps, 3, count, parents, children, before, drawn, onward)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hazemap.vdaf.keccak_permutation import ROUND_CONSTANTS, permute_eight, permute_one
+from hazemap.vdaf.turboshake128_kernels import ROUND_CONSTANTS, permute_eight, permute_one
 
 ALL = 2**64 - 1
 

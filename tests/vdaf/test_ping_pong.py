@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tests.vdaf.additive_vdaf import AdditiveVdaf
 
-from hazemap.errors import CodecError
 from hazemap.vdaf import ping_pong
+from hazemap.vdaf.errors import CodecError
 from hazemap.vdaf.ping_pong import Continued, Finished, FinishedWithOutbound, MessageType, PingPongMessage, Rejected
 from hazemap.vdaf.vdaf import ReportShare
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from tests.vdaf.prio3_variants import UNREGISTERED, HigherDegree, many_proofs
 
-from hazemap.machine_code.jit import compiled
-from hazemap.machine_code.jit_cache import digest
-from hazemap.vdaf import field128_kernels as loops
-from hazemap.vdaf import field128_vectors, proof_kernels, xof_turboshake128_kernels
-from hazemap.vdaf.bit_vector_circuits import Histogram
+from hazemap.vdaf import field_kernels as loops
+from hazemap.vdaf import prio3_compiled, proof_kernels, turboshake128_kernels
+from hazemap.vdaf.circuits import Histogram
+from hazemap.vdaf.compiled_loops import compiled
+from hazemap.vdaf.loop_cache import digest
 from hazemap.vdaf.ntt_field import FIELD64, FIELD128
 from hazemap.vdaf.prio3 import (
     Prio3,
@@ -22,22 +22,21 @@ from hazemap.vdaf.prio3 import (
     prio3_sum,
     prio3_sum_vec,
 )
-from hazemap.vdaf.prio3_parameters import Prio3Parameters
-from hazemap.vdaf.turboshake128 import RATE, TurboShake128
-from hazemap.vdaf.vdaf import InvalidReport, ReportShare
-from hazemap.vdaf.vdaf_versions import VDAF_08, VDAF_18
-from hazemap.vdaf.xof_turboshake128_kernels import hash_messages, take_elements
+from hazemap.vdaf.prio3_plain import Prio3Parameters
+from hazemap.vdaf.turboshake128_kernels import hash_messages, take_elements
+from hazemap.vdaf.vdaf import VDAF_08, VDAF_18, InvalidReport, ReportShare
+from hazemap.vdaf.xofs import RATE, TurboShake128
 
 P, R = FIELD128.modulus, 1 << 128
 EDGES = [0, 1, 2, P - 1, P - 2, 2**64 - 1, 2**64, 2**64 + 1, 28 << 64, P >> 1, R % P, R - P, P - R % P]
-load, store, add_product = loops.load, loops.store, loops.add_product
+load, store, add_product = loops.load128, loops.store128, loops.add_product
 mul, add, sub, add_element, reduced, nothing = (
-    loops.mul,
-    loops.add,
-    loops.sub,
+    loops.mul128,
+    loops.add128,
+    loops.sub128,
     loops.add_element,
-    loops.reduced,
-    loops.nothing,
+    loops.reduced128,
+    loops.nothing128,
 )
 
 
@@ -258,7 +257,7 @@ def test_verifier_shares_that_are_no_elements_are_refused():
 
 def test_machine_code_of_every_loop_is_kept():
     """A loop that names what has no digest would be compiled again in every process."""
-    for module in (field128_vectors, proof_kernels, xof_turboshake128_kernels):
+    for module in (prio3_compiled, proof_kernels, turboshake128_kernels):
         for loop in vars(module).values():
             if hasattr(loop, "py_func"):
                 assert digest(loop.py_func)

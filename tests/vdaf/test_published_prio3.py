@@ -6,9 +6,8 @@ import pytest
 from tests.vdaf.prio3_variants import variant
 
 from hazemap.vdaf.ntt_field import FIELD64, FIELD128
-from hazemap.vdaf.vdaf import InvalidReport
-from hazemap.vdaf.vdaf_versions import VDAF_08, VDAF_18
-from hazemap.vdaf.xof_turboshake128 import XofTurboShake128
+from hazemap.vdaf.vdaf import VDAF_08, VDAF_18, InvalidReport
+from hazemap.vdaf.xofs import XofTurboShake128
 
 GOOD_18 = (
     *("Count_0", "Count_1", "Count_2", "HigherDegree_0", "Histogram_0", "Histogram_1", "MultihotCountVec_0"),

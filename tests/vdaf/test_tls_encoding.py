@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hazemap.errors import CodecError, InputError
+from hazemap.vdaf.errors import CodecError, InputError
 from hazemap.vdaf.tls_encoding import Structure, TlsReader, TlsWriter, code, opaque, rest, vector
 
 

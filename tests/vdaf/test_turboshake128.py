@@ -1,6 +1,6 @@
 """TurboSHAKE128 as RFC 9861 publishes it."""
 
-from hazemap.vdaf.turboshake128 import TurboShake128
+from hazemap.vdaf.xofs import TurboShake128
 
 
 def pattern(length: int) -> bytes:

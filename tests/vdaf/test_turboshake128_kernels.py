@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from hazemap.vdaf import field255, turboshake128_kernels
-from hazemap.vdaf.aes128_fixed_key import expand_key
+from hazemap.vdaf.aes128_kernels import expand_key
 from hazemap.vdaf.idpf import MODULUS_INNER, elements
-from hazemap.vdaf.idpf_kernels import redraw, walk
-from hazemap.vdaf.turboshake128 import TurboShake128
-from hazemap.vdaf.xof_fixed_key_aes128 import XofFixedKeyAes128
+from hazemap.vdaf.poplar1_kernels import redraw, walk
+from hazemap.vdaf.xofs import TurboShake128, XofFixedKeyAes128
 
 AGAIN_AES = 246_910_565
 """Under a key of zeros, a seed whose expansion has a word in the first two after block 0 that is no element."""

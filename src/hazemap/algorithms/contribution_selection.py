@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from hazemap.algorithms.published.chop_user import CellVisits, ChopUserQuery, chop_user
 from hazemap.errors import InputError
 from hazemap.machine_code.arrays import Bools, Ints
-from hazemap.machine_code.jit import once_compiled
 from hazemap.tables.sampled_places import PublicLocations
+from hazemap.vdaf.compiled_loops import once_compiled
 
 Choose = Callable[[Bools], Bools]
 """Given the places that may be published, bool[places], the pairs that count, bool[pairs]."""

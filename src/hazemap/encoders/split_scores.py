@@ -15,11 +15,11 @@ from hazemap.cells import NOWHERE, Leaves, Partition
 from hazemap.errors import InputError
 from hazemap.field_types import EqualByFields, check_fields, own_array
 from hazemap.machine_code.arrays import Ints
-from hazemap.machine_code.jit import once_compiled
 from hazemap.spatial.binary_partition import ACROSS, DOWN, BinaryPartition
 from hazemap.spatial.rectangle_tree import Cuttable, Rectangles
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding, Sensitivity
 from hazemap.tables.votes import VotesTable
+from hazemap.vdaf.compiled_loops import once_compiled
 
 PARTS = 16
 """A cost is a whole number of sixteenths of a vote."""

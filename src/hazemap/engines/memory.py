@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from hazemap.cells import NOWHERE, Cells, Redrawn, Tree
 from hazemap.errors import InputError, TableError
 from hazemap.machine_code.arrays import Ints
-from hazemap.machine_code.jit import once_compiled
 from hazemap.tables.contribution_bounding import (
     LARGEST_TOTAL,
     AtMostCells,
@@ -33,6 +32,7 @@ from hazemap.tables.sample_grouping import Filling, Grouping, SampleCounts, alon
 from hazemap.tables.votes import Votes
 from hazemap.values.cell_slot_counters import RUN, CellTimeSlots, ObservedCellSlots
 from hazemap.values.quantizer import Quantizer
+from hazemap.vdaf.compiled_loops import once_compiled
 
 Bounded = tuple[NDArray[np.int64], Cells, NDArray[np.int64]]
 """What a rule leaves of people: whose, in which base cell, how much."""

@@ -20,8 +20,8 @@ from hazemap.engines.streaming.keyed_hash import mix
 from hazemap.engines.streaming.person_index import RowBatch, Texts
 from hazemap.errors import FileError, HazemapError, InputError, TableError
 from hazemap.machine_code.arrays import Ints, Words
-from hazemap.machine_code.jit import compiled
 from hazemap.tables.votes import Votes
+from hazemap.vdaf.compiled_loops import compiled
 
 SCHEMA = "slice int, part bigint, seq bigint, data binary"
 NOTES = -1

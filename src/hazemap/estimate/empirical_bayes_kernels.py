@@ -18,7 +18,7 @@ from math import erfc, exp, log, sqrt
 import numpy as np
 
 from hazemap.machine_code.arrays import Floats
-from hazemap.machine_code.jit import compiled
+from hazemap.vdaf.compiled_loops import compiled
 
 WIDTHS = np.array([0.01, 0.03, 0.07, 0.15, 0.3, 0.6, 1.2])
 SCALES = np.array([1 / 64, 1 / 16, 1 / 4, 1.0, 4.0, 16.0])

@@ -7,7 +7,7 @@ from hazemap.cells import Cells, Leaves
 from hazemap.estimate.grid_groups import groups
 from hazemap.estimate.region_forest import forest
 from hazemap.machine_code.arrays import Floats, Ints
-from hazemap.machine_code.jit import once_compiled
+from hazemap.vdaf.compiled_loops import once_compiled
 
 
 def nonnegative(cells: Leaves, values: Floats) -> Floats:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hazemap.cells import Cells, Leaves, distinct
 from hazemap.machine_code.arrays import Ints
-from hazemap.machine_code.jit import fitting
+from hazemap.vdaf.compiled_loops import fitting
 
 
 class Forest(NamedTuple):

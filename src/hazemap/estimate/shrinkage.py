@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from hazemap.cells import NOWHERE, Cells, Leaves
 from hazemap.estimate.tree_least_squares import ConsistentEstimate
 from hazemap.machine_code.arrays import Floats
-from hazemap.machine_code.jit import once_compiled
+from hazemap.vdaf.compiled_loops import once_compiled
 
 
 def shrunk(estimate: ConsistentEstimate) -> Floats:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hazemap.machine_code.arrays import Floats, Ints
-from hazemap.machine_code.jit import compiled
+from hazemap.vdaf.compiled_loops import compiled
 
 
 @compiled

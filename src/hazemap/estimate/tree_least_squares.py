@@ -26,8 +26,8 @@ from hazemap.cells import Leaves
 from hazemap.errors import InputError
 from hazemap.estimate.region_forest import Forest, forest
 from hazemap.machine_code.arrays import Floats
-from hazemap.machine_code.jit import fitting
 from hazemap.spatial.whole_domain import WholeDomain
+from hazemap.vdaf.compiled_loops import fitting
 
 
 class MeasurementSample(NamedTuple):

@@ -1,1 +1,1 @@
-"""Compiled loops and their cache, array types, hash indexes, and work in several threads."""
+"""Array types, hash indexes, and work in several threads; compiled loops are in `hazemap.vdaf.compiled_loops`."""

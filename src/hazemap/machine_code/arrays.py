@@ -3,11 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.vdaf.compiled_loops import Bools, Bytes, Ints, Words
+
+__all__ = ["Bools", "Bytes", "Floats", "Ints", "Words", "consecutive"]
+
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-Bytes = NDArray[np.uint8]
-Words = NDArray[np.uint64]
 
 
 def consecutive(begin: Ints, count: Ints) -> Ints:

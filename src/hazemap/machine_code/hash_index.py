@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.machine_code.jit import once_compiled
+from hazemap.vdaf.compiled_loops import once_compiled
 
 Numbers = NDArray[np.uint64]
 

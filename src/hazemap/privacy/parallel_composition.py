@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cells import Cells, Growing, Leaves, Tree
-from hazemap.machine_code.jit import once_compiled
 from hazemap.tables.contribution_bounding import Bounding
+from hazemap.vdaf.compiled_loops import once_compiled
 
 _ZERO = Fraction(0)
 

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from hazemap.engines.table_source import named_numbers
 from hazemap.errors import FileError, TableError
 from hazemap.machine_code.arrays import Bytes
-from hazemap.machine_code.jit import once_compiled
 from hazemap.machine_code.parallel_map import in_order
 from hazemap.readers.csv_dialect import DELIMITERS, CsvDialect
 from hazemap.readers.csv_parser import numbers_in, read_fields
 from hazemap.readers.stored_file import StoredFile
+from hazemap.vdaf.compiled_loops import once_compiled
 
 if TYPE_CHECKING:
     from hazemap.readers.csv_parser import ParsedFields

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.machine_code.jit import compiled
+from hazemap.vdaf.compiled_loops import compiled
 
 LONGEST = 1 << 20
 """Bytes of a record in UTF-8, without its newline; longer ones are dropped, so that memory is bounded."""

@@ -16,10 +16,10 @@ import numpy as np
 
 from hazemap.errors import FileError
 from hazemap.machine_code.arrays import Bytes, Ints
-from hazemap.machine_code.jit import once_compiled
 from hazemap.readers.postgresql_types import DamagedCopy, Decoder
 from hazemap.sources.postgresql import connect, driver
 from hazemap.sources.source import DatabaseTable
+from hazemap.vdaf.compiled_loops import once_compiled
 
 SIGNATURE = b"PGCOPY\n\xff\r\n\x00"
 CHUNK = 1 << 22

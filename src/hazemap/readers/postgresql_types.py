@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hazemap.engines.duckdb_connection import quoted
 from hazemap.errors import FileError
 from hazemap.machine_code.arrays import Bools, Bytes, Ints
-from hazemap.machine_code.jit import once_compiled
+from hazemap.vdaf.compiled_loops import once_compiled
 
 Decoder = Callable[[Bytes, Ints, Ints], Any]
 """The Arrow array of fields, of the bytes that they lie in, where each begins, and its length, -1 for NULL."""

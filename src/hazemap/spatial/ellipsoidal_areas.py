@@ -9,8 +9,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.machine_code.jit import compiler_is_loaded
 from hazemap.spatial.mercator_and_morton import latitude, longitude
+from hazemap.vdaf.compiled_loops import compiler_is_loaded
 
 __all__ = ["latitude", "latitudes", "longitude", "mercator_rectangles"]
 

@@ -17,7 +17,7 @@ import numpy as np
 from hazemap.cells import NOWHERE, Cells
 from hazemap.machine_code.arrays import Floats
 from hazemap.machine_code.hash_index import HashIndex
-from hazemap.machine_code.jit import once_compiled
+from hazemap.vdaf.compiled_loops import once_compiled
 
 PENTAGONS = np.array([4, 14, 24, 38, 49, 58, 63, 72, 83, 97, 107, 117])  # base cells (H3 specification)
 TURN = asin(sqrt(3 / 28))  # by which every second resolution is turned against the one before

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.machine_code.arrays import Ints
-from hazemap.machine_code.jit import compiled
 from hazemap.spatial import mercator_and_morton
+from hazemap.vdaf.compiled_loops import compiled
 
 longitude = compiled(mercator_and_morton.longitude)
 latitude = compiled(mercator_and_morton.latitude)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.machine_code.arrays import Floats
-from hazemap.machine_code.jit import compiled
+from hazemap.vdaf.compiled_loops import compiled
 
 Whole = NDArray[np.int32]
 

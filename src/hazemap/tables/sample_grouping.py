@@ -15,7 +15,7 @@ import numpy as np
 from hazemap.errors import InputError
 from hazemap.field_types import EqualByFields, own_array
 from hazemap.machine_code.arrays import Ints
-from hazemap.machine_code.jit import once_compiled
+from hazemap.vdaf.compiled_loops import once_compiled
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from hazemap.cells import NOWHERE, Cells, Redrawn, Tree
 from hazemap.machine_code.arrays import Ints
-from hazemap.machine_code.jit import once_compiled
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.rectangle_tree import PixelTree, Rectangles
 from hazemap.spatial.two_level_grid import TwoLevelGrid
 from hazemap.tables.contribution_bounding import Bounding
+from hazemap.vdaf.compiled_loops import once_compiled
 
 PICTURED = 16
 """Sums are made where the square has at most this many pixels for each one with votes."""

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.machine_code.jit import compiled
 from hazemap.temporal.time_format import FIRST, LAST, UNITS, TimeFormat
+from hazemap.vdaf.compiled_loops import compiled
 
 _MICRO, _EXACT = 10**6, 2**53
 _COMMA, _MINUS, _POINT, _COLON, _BLANK, _PLUS = 44, 45, 46, 58, 32, 43

@@ -6,7 +6,7 @@ encoding, 32 bytes an element, little end first.
 
 import numpy as np
 
-from hazemap.machine_code.arrays import Bools, Words
+from hazemap.vdaf.compiled_loops import Bools, Words
 
 MODULUS = 2**255 - 19
 SIZE = 32

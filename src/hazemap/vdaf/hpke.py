@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.hashes import SHA256, SHA384, SHA512, HashAl
 from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from hazemap.errors import InputError, Refused
+from hazemap.vdaf.errors import InputError, Refused
 
 _VERSION: Final = b"HPKE-v1"
 _BASE = b"\0"

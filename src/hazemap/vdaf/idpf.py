@@ -5,17 +5,16 @@ bears a value, all other nodes zero. Each of two keys evaluates to an additive s
 Nodes of a level are numbers: that of the path from the root, first step in the highest bit.
 
 Clients make keys with this module. How long Python's whole numbers take depends on them a little: whoever can measure a
-device that closely is not defended against. It is the oracle of `idpf_kernels`, with which servers evaluate many.
+device that closely is not defended against. It is the oracle of `poplar1_kernels`, with which servers evaluate many.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hazemap.errors import InputError
 from hazemap.vdaf import field255
-from hazemap.vdaf.turboshake128 import TurboShake128
-from hazemap.vdaf.xof_fixed_key_aes128 import XofFixedKeyAes128, fixed_key
+from hazemap.vdaf.errors import InputError
+from hazemap.vdaf.xofs import TurboShake128, XofFixedKeyAes128, fixed_key
 
 MODULUS_INNER, SIZE_INNER = 2**64 - 2**32 + 1, 8
 KEY_SIZE = NONCE_SIZE = 16

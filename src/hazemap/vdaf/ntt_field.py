@@ -10,8 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from hazemap.errors import CodecError
-from hazemap.machine_code.arrays import Words
+from hazemap.vdaf.compiled_loops import Words
+from hazemap.vdaf.errors import CodecError
 
 
 @dataclass(frozen=True)

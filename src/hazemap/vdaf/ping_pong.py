@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Self, TypeVar
 
-from hazemap.errors import CodecError
-from hazemap.machine_code.arrays import Words
+from hazemap.vdaf.compiled_loops import Words
+from hazemap.vdaf.errors import CodecError
 from hazemap.vdaf.tls_encoding import TlsReader, TlsWriter, code
 from hazemap.vdaf.vdaf import Continuation, InvalidReport, ReportShare, Vdaf
 

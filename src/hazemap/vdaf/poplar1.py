@@ -2,7 +2,7 @@
 
 A client reports once. The servers ask level after level, of nodes below those that they asked before, so the tree may
 depend on what was counted. Each level takes two rounds: the servers see that a report's shares are those of a vector
-that is zero but for at most a single one (`poplar1_sketch`).
+that is zero but for at most a single one (`poplar1_kernels`).
 
 At inner levels a client that cheats can have one vote at a level, at places that need not agree from level to level.
 """
@@ -15,16 +15,25 @@ from typing import Final
 
 import numpy as np
 
-from hazemap.errors import CodecError, InputError, Refused
-from hazemap.machine_code.arrays import Words
 from hazemap.vdaf import field255
+from hazemap.vdaf.compiled_loops import Words
+from hazemap.vdaf.errors import CodecError, InputError, Refused
 from hazemap.vdaf.idpf import MODULUS_INNER, MOST_BITS, SIZE_INNER, IdpfBBCGGI21, elements
-from hazemap.vdaf.poplar1_evaluation import Poplar1Evaluator, TreeNodes
-from hazemap.vdaf.poplar1_parameter import Poplar1Parameter
-from hazemap.vdaf.poplar1_shares import NONCE_SIZE, SEED_SIZE, DecodedReports, ShareSizes
-from hazemap.vdaf.poplar1_tags import ID, Usage, length_and, tag
-from hazemap.vdaf.turboshake128 import TurboShake128
+from hazemap.vdaf.poplar1_evaluation import (
+    ID,
+    NONCE_SIZE,
+    SEED_SIZE,
+    DecodedReports,
+    Poplar1Evaluator,
+    Poplar1Parameter,
+    ShareSizes,
+    TreeNodes,
+    Usage,
+    length_and,
+    tag,
+)
 from hazemap.vdaf.vdaf import Continuation, InvalidReport, ReportShare, Vdaf
+from hazemap.vdaf.xofs import TurboShake128
 
 MOST_PREFIXES: Final = 1 << 16
 MOST_CONTEXT: Final = 65_535 - 8
@@ -273,8 +282,7 @@ class Poplar1(Vdaf):
 
     def merge(self, agg_param: bytes, shares: Iterable[Words]) -> Words:
         """The sum of shares; O(prefixes) each."""
-        from hazemap.vdaf.field64_kernels import add_into64
-        from hazemap.vdaf.field255_kernels import add_into255
+        from hazemap.vdaf.field_kernels import add_into64, add_into255
 
         shape = self._shape(agg_param)
         total = np.zeros(shape, dtype=np.uint64)

@@ -14,19 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from hazemap.errors import CodecError, InputError, Refused
-from hazemap.machine_code.arrays import Words
-from hazemap.machine_code.jit import worth_compiling
 from hazemap.vdaf import prio3_plain
-from hazemap.vdaf.bit_vector_circuits import BitVector, Histogram, L1BoundSum, MultihotCountVec
-from hazemap.vdaf.circuits import Circuit
+from hazemap.vdaf.circuits import BitVector, Circuit, Count, Histogram, L1BoundSum, MultihotCountVec, Sum, weights_of
+from hazemap.vdaf.compiled_loops import Words, worth_compiling
+from hazemap.vdaf.errors import CodecError, InputError, Refused
 from hazemap.vdaf.ntt_field import FIELD64, FIELD128
-from hazemap.vdaf.prio3_parameters import Prio3Parameters
-from hazemap.vdaf.prio3_verification import Prio3State
-from hazemap.vdaf.range_checked_integers import weights_of
-from hazemap.vdaf.scalar_circuits import Count, Sum
-from hazemap.vdaf.vdaf import Continuation, InvalidReport, ReportShare, Vdaf
-from hazemap.vdaf.vdaf_versions import VDAF_18, VdafVersion
+from hazemap.vdaf.prio3_plain import Prio3Parameters, Prio3State
+from hazemap.vdaf.vdaf import VDAF_18, Continuation, InvalidReport, ReportShare, Vdaf, VdafVersion
 
 _STEPS = 40
 """Numbers that a plain loop goes through for each bit of a measurement."""

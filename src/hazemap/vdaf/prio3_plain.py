@@ -1,21 +1,220 @@
 """Prio3 (draft-irtf-cfrg-vdaf-20, 7.2) in plain Python: for small reports, and the twin of `prio3_compiled`.
 
-Functions of one report, whose arguments have been checked for their lengths.
+`Prio3Parameters` fixes one variant; it, the state and the refusals are the same in both twins. `prove`, `query` and
+`decide` are the fully linear proofs (7.3; Boneh et al. 2019), the twins of those of `proof_kernels`: a wire polynomial
+has a random value at 1 and a wire's inputs at the other powers of the p-th root of unity; the gadget polynomial is the
+gadget of the wire polynomials, so its values there are the outputs. The other functions are of one report, whose
+arguments have been checked for their lengths.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
 from operator import add, sub
+from typing import NamedTuple
 
 import numpy as np
 
-from hazemap.errors import CodecError
-from hazemap.machine_code.arrays import Bytes, Words
-from hazemap.vdaf import proofs
-from hazemap.vdaf.ntt_field import NttField
-from hazemap.vdaf.prio3_parameters import Prio3Parameters, Usage
-from hazemap.vdaf.prio3_verification import Prio3State, no_element, proof_does_not_hold
-from hazemap.vdaf.vdaf import Continuation, InvalidReport, ReportShare
-from hazemap.vdaf.xof_turboshake128 import XofTurboShake128
+from hazemap.vdaf.circuits import Circuit
+from hazemap.vdaf.compiled_loops import Bytes, Words
+from hazemap.vdaf.errors import CodecError, InputError
+from hazemap.vdaf.ntt_field import NttField, power_of_two_from, roots
+from hazemap.vdaf.vdaf import Continuation, InvalidReport, ReportShare, VdafVersion
+from hazemap.vdaf.xofs import XofTurboShake128
+
+
+class Usage(IntEnum):
+    """What an output of the XOF is for."""
+
+    MEASUREMENT_SHARE = 1
+    PROOF_SHARE = 2
+    JOINT_RANDOMNESS = 3
+    PROVE_RANDOMNESS = 4
+    QUERY_RANDOMNESS = 5
+    JOINT_RAND_SEED = 6
+    JOINT_RAND_PART = 7
+
+
+@dataclass(frozen=True)
+class Prio3Parameters:
+    """One variant, and the sizes of its messages."""
+
+    circuit: Circuit
+    version: VdafVersion
+    algorithm: int
+    shares: int = 2
+    proofs: int = 1
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.shares <= 255:
+            raise InputError(f"a measurement is split into 2 to 255 shares, not {self.shares}")
+        if not 1 <= self.proofs <= 255:
+            raise InputError(f"a report has 1 to 255 proofs, not {self.proofs}")
+
+    @cached_property
+    def joint(self) -> bool:
+        """Whether there is joint randomness."""
+        return self.circuit.joint_rand_length > 0
+
+    @cached_property
+    def measurement_size(self) -> int:
+        """Bytes of a measurement share."""
+        return self.circuit.measurement_length * self.circuit.field.size
+
+    @cached_property
+    def proofs_length(self) -> int:
+        """Elements of all proofs."""
+        return self.proofs * self.circuit.proof_length
+
+    @cached_property
+    def verifiers_length(self) -> int:
+        """Elements of all verifiers."""
+        return self.proofs * self.circuit.verifier_length
+
+    @cached_property
+    def blind_size(self) -> int:
+        """Bytes of the seed that hides a share in joint randomness; 0 without."""
+        return self.version.seed_size if self.joint else 0
+
+    @cached_property
+    def rand_size(self) -> int:
+        """Bytes of randomness for a report."""
+        seeds = (self.shares - 1) * self.version.seeds_of_a_helper + 1 + (self.shares if self.joint else 0)
+        return seeds * self.version.seed_size
+
+    @cached_property
+    def public_share_size(self) -> int:
+        """Bytes of a public share."""
+        return self.shares * self.blind_size
+
+    def input_share_size(self, agg_id: int) -> int:
+        """Bytes of an aggregator's input share."""
+        if agg_id == 0:
+            return self.measurement_size + self.proofs_length * self.circuit.field.size + self.blind_size
+        return self.version.seeds_of_a_helper * self.version.seed_size + self.blind_size
+
+    @cached_property
+    def verifier_share_size(self) -> int:
+        """Bytes of a verifier share."""
+        return self.verifiers_length * self.circuit.field.size + self.blind_size
+
+    def tag(self, usage: Usage, ctx: bytes) -> bytes:
+        """The domain separation tag."""
+        return self.version.domain_separation_tag(self.algorithm, usage, ctx)
+
+    def seeds(self, data: bytes) -> list[bytes]:
+        """Seeds one after another."""
+        size = self.version.seed_size
+        return [data[i : i + size] for i in range(0, len(data), size)]
+
+    def split_randomness(self, rand: bytes) -> tuple[list[list[bytes]], bytes, bytes]:
+        """The seeds of each helper (a blind is the last), the leader's blind, and the prover's seed."""
+        seeds = self.seeds(rand)
+        each = self.version.seeds_of_a_helper + self.joint
+        helpers = [seeds[i * each : (i + 1) * each] for i in range(self.shares - 1)]
+        return helpers, seeds[-2] if self.joint else b"", seeds[-1]
+
+    def check_report_share(self, agg_id: int, public_share: bytes, input_share: bytes) -> None:
+        """`InvalidReport` unless both have their length."""
+        if len(public_share) != self.public_share_size:
+            raise _wrong_size("a public share", self.public_share_size, len(public_share))
+        if len(input_share) != self.input_share_size(agg_id):
+            raise _wrong_size("an input share", self.input_share_size(agg_id), len(input_share))
+
+    def check_verifier_shares(self, sizes: list[int]) -> None:
+        """`InvalidReport` unless there is one of the right length from each aggregator."""
+        if len(sizes) != self.shares:
+            raise InputError(f"{self.shares} aggregators say what they found, not {len(sizes)}")
+        for size in sizes:
+            if size != self.verifier_share_size:
+                raise _wrong_size("a verifier share", self.verifier_share_size, size)
+
+
+def _wrong_size(what: str, expected: int, found: int) -> InvalidReport:
+    return InvalidReport(f"{what} has {expected} bytes here, not {found}", undecodable=True)
+
+
+class Prio3State(NamedTuple):
+    """What an aggregator keeps of a report until the others have spoken."""
+
+    out_share: Words
+    joint_rand_seed: bytes
+    """as the client claims it; b"" where there is no joint randomness"""
+
+
+def no_element(field: str) -> InvalidReport:
+    """A number in a share is no element of the field."""
+    return InvalidReport(f"a number is no element of {field}: it is not below the modulus", undecodable=True)
+
+
+def root_of_unity() -> InvalidReport:
+    """The point of a query must be none of those that fix the polynomials: one report in 2^57 or fewer meets one."""
+    return InvalidReport("the point of a query is a root of unity, where it would tell of the measurement")
+
+
+def proof_does_not_hold() -> InvalidReport:
+    """The measurement is not valid, or some share is not what the client made."""
+    return InvalidReport("the proof does not hold: the measurement is not valid, or a share was changed")
+
+
+def prove(
+    circuit: Circuit, meas: list[int], prove_rand: list[int], joint_rand: list[int], *, sends_values: bool
+) -> list[int]:
+    """A proof that an encoded measurement is valid. O(calls · arity · log calls)."""
+    field, p = circuit.field, circuit.wire_length
+    calls = circuit.gadget_inputs(meas, joint_rand, 1)
+    size = power_of_two_from(circuit.gadget_length)
+    wires = []
+    for wire, seed in enumerate(prove_rand):
+        values = [seed] + [inputs[wire] for inputs in calls] + [0] * (p - 1 - len(calls))
+        wires.append(field.ntt(field.inverse_ntt(values), size))
+    values = [circuit.gadget.evaluate(field, list(inputs)) for inputs in zip(*wires, strict=True)]
+    polynomial = values if sends_values else field.inverse_ntt(values)
+    return prove_rand + polynomial[: circuit.gadget_length]
+
+
+def query(
+    circuit: Circuit,
+    meas: list[int],
+    proof: list[int],
+    query_rand: list[int],
+    joint_rand: list[int],
+    shares: int,
+    *,
+    sends_values: bool,
+) -> list[int]:
+    """A share of the verifier, from shares of measurement and proof; `InvalidReport` for a point of no use."""
+    field, p = circuit.field, circuit.wire_length
+    *factors, point = query_rand
+    if pow(point, p, field.modulus) == 1:
+        raise root_of_unity()
+    arity, size = circuit.gadget.arity, power_of_two_from(circuit.gadget_length)
+    seeds, polynomial = proof[:arity], proof[arity:]
+    if sends_values:
+        values = polynomial + [
+            _dot(field.lagrange_basis(size, missing, len(polynomial)), polynomial, field.modulus)
+            for missing in roots(field, size)[len(polynomial) :]
+        ]
+        gadget_at_point = _dot(field.lagrange_basis(size, point), values, field.modulus)
+    else:
+        values = field.ntt(polynomial, size)
+        gadget_at_point = sum(c * pow(point, i, field.modulus) for i, c in enumerate(polynomial)) % field.modulus
+    calls = circuit.gadget_inputs(meas, joint_rand, shares)
+    outputs = [values[(call + 1) * size // p] for call in range(circuit.calls)]
+    basis = field.lagrange_basis(p, point)
+    wires = [_dot(basis, [seed] + [inputs[wire] for inputs in calls], field.modulus) for wire, seed in enumerate(seeds)]
+    return [circuit.reduced(outputs, meas, joint_rand, factors, shares), *wires, gadget_at_point]
+
+
+def decide(circuit: Circuit, verifier: list[int]) -> bool:
+    """Whether a verifier, the sum of all shares, says that the measurement is valid."""
+    checks, *wires, gadget_at_point = verifier
+    return checks == 0 and circuit.gadget.evaluate(circuit.field, wires) == gadget_at_point
+
+
+def _dot(weights: list[int], values: list[int], modulus: int) -> int:
+    return sum(w * x for w, x in zip(weights, values, strict=False)) % modulus
 
 
 def shard(kind: Prio3Parameters, ctx: bytes, bits: Bytes, nonce: bytes, rand: bytes) -> tuple[bytes, list[bytes]]:
@@ -37,7 +236,7 @@ def shard(kind: Prio3Parameters, ctx: bytes, bits: Bytes, nonce: bytes, rand: by
     )
     leader_proofs: list[int] = []
     for index in range(kind.proofs):
-        leader_proofs += proofs.prove(
+        leader_proofs += prove(
             circuit,
             encoded,
             _part(prove_rands, index, kind.proofs),
@@ -90,7 +289,7 @@ def _verify_init(
     query_rands = _expanded(kind, ctx, Usage.QUERY_RANDOMNESS, verify_key, bytes([kind.proofs]) + nonce, length)
     verifiers: list[int] = []
     for index in range(kind.proofs):
-        verifiers += proofs.query(
+        verifiers += query(
             circuit,
             meas,
             _part(proofs_share, index, kind.proofs),
@@ -127,7 +326,7 @@ def _message(kind: Prio3Parameters, ctx: bytes, shares: Sequence[bytes]) -> byte
             raise no_element(field.name) from None
         parts.append(share[end:])
     for index in range(kind.proofs):
-        if not proofs.decide(kind.circuit, _part(verifiers, index, kind.proofs)):
+        if not decide(kind.circuit, _part(verifiers, index, kind.proofs)):
             raise proof_does_not_hold()
     return joint_rand_seed(kind, ctx, parts) if kind.joint else b""
 

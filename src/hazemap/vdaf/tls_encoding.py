@@ -12,7 +12,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol, Self, get_type_hints
 
-from hazemap.errors import CodecError, InputError
+from hazemap.vdaf.errors import CodecError, InputError
 
 _NUMBERS = {1: struct.Struct(">B"), 2: struct.Struct(">H"), 4: struct.Struct(">I"), 8: struct.Struct(">Q")}
 

@@ -32,7 +32,7 @@ from hazemap.federated.service.access_tokens import kept
 from hazemap.federated.service.http_limits import HttpLimits
 from hazemap.federated.service.route_guard import Unauthorized
 from hazemap.vdaf.poplar1 import Poplar1
-from hazemap.vdaf.poplar1_parameter import Poplar1Parameter
+from hazemap.vdaf.poplar1_evaluation import Poplar1Parameter
 
 LEADERS, COLLECTORS = "leader's token", "collector's token"
 

@@ -16,7 +16,7 @@ from hazemap.federated.protocols.dap.task_configuration import BatchMode
 from hazemap.federated.protocols.dap.vdaf_configuration import Poplar1Configuration
 from hazemap.federated.service.store import Write
 from hazemap.vdaf.poplar1 import Poplar1
-from hazemap.vdaf.poplar1_parameter import Poplar1Parameter
+from hazemap.vdaf.poplar1_evaluation import Poplar1Parameter
 
 LEVEL = Poplar1Parameter(1, np.array([0b00, 0b10, 0b11], dtype=np.uint64)).to_bytes()
 KINDS = {

@@ -31,7 +31,7 @@ from hazemap.privacy.two_server_noise import TwoServerNoise
 from hazemap.queries.noisy_queries import Query
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows
-from hazemap.vdaf.bit_vector_circuits import MultihotCountVec
+from hazemap.vdaf.circuits import MultihotCountVec
 from hazemap.vdaf.prio3 import prio3_histogram, prio3_multihot_count_vec
 
 TREE = Quadtree(0.25, 0.25, 0.25, 4)

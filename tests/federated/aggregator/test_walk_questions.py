@@ -26,7 +26,7 @@ from hazemap.privacy.budget import PureDP
 from hazemap.privacy.mechanisms import DiscreteLaplace
 from hazemap.privacy.parallel_composition import Steps
 from hazemap.vdaf.poplar1 import Poplar1
-from hazemap.vdaf.poplar1_parameter import Poplar1Parameter
+from hazemap.vdaf.poplar1_evaluation import Poplar1Parameter
 
 BITS, HOUR = 7, 1_000
 PATHS = (0b101010, 0b101011, 0b101010, 0b000001, 0b110011)

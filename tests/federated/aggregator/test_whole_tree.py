@@ -15,7 +15,7 @@ from hazemap.federated.protocols.dap.vdaf_configuration import Poplar1Configurat
 from hazemap.federated.service.store import Write
 from hazemap.privacy.mechanisms import DiscreteLaplace
 from hazemap.vdaf.poplar1 import Poplar1
-from hazemap.vdaf.poplar1_parameter import Poplar1Parameter
+from hazemap.vdaf.poplar1_evaluation import Poplar1Parameter
 
 BITS, HOUR = 6, 1_000
 PATHS = (0b101010, 0b101011, 0b101010, 0b000001, 0b110011)

@@ -19,7 +19,7 @@ from hazemap.privacy.random_stream import Stream
 from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.tables.contribution_bounding import AtMostRows
 from hazemap.trust.curator import Curator
-from hazemap.vdaf.bit_vector_circuits import shortest_chunk_length
+from hazemap.vdaf.circuits import shortest_chunk_length
 from hazemap.vdaf.hpke import Kem, KeyPair
 from hazemap.vdaf.poplar1 import Poplar1
 from hazemap.vdaf.prio3 import prio3_histogram, prio3_multihot_count_vec

@@ -3,7 +3,7 @@
 import numpy as np
 
 from hazemap.machine_code.arrays import Bools, Ints
-from hazemap.machine_code.jit import compiled
+from hazemap.vdaf.compiled_loops import compiled
 
 
 @compiled

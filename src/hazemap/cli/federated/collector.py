@@ -207,7 +207,7 @@ def _parameter(measured: "VdafConfiguration", prefixes: list[str]) -> bytes:
     import numpy as np
 
     from hazemap.federated.protocols.dap.vdaf_configuration import Poplar1Configuration
-    from hazemap.vdaf.poplar1_parameter import Poplar1Parameter
+    from hazemap.vdaf.poplar1_evaluation import Poplar1Parameter
 
     if not isinstance(measured, Poplar1Configuration):
         if prefixes:

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cells import NOWHERE, Cells, Tree
-from hazemap.machine_code.jit import compiled
 from hazemap.tables.votes import Votes
 from hazemap.values.boolean_attribute import BinaryAttribute
 from hazemap.values.histogram_bins import OneLevelTree
+from hazemap.vdaf.compiled_loops import compiled
 
 DENSE = 1 << 25
 """So many counters, of all threads together, may stand for every base cell that a tree can have: 256 MiB."""

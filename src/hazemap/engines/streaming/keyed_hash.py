@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.machine_code.jit import compiled
 from hazemap.tables import keyed_hash as draws
+from hazemap.vdaf.compiled_loops import compiled
 
 mix: Any = compiled(draws.mix)  # the same lines, for one word instead of many
 

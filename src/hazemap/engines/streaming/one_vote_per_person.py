@@ -10,8 +10,8 @@ from hazemap.engines.streaming.packed_row_buffer import PackedRowBuffer
 from hazemap.engines.streaming.person_index import RowBatch
 from hazemap.engines.streaming.row_buffer import Entries, RowBuffer
 from hazemap.machine_code.arrays import Ints
-from hazemap.machine_code.jit import compiled
 from hazemap.tables import contribution_bounding as bounding
+from hazemap.vdaf.compiled_loops import compiled
 
 LARGEST_TOTAL = np.uint64(bounding.LARGEST_TOTAL)
 PLAIN = np.uint64(1 << 46)  # 2¹⁶ micro-votes times a total below this, plus a total, fits 64 bits

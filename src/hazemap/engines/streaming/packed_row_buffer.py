@@ -13,7 +13,7 @@ from hazemap.cells import NOWHERE, Cells, Tree
 from hazemap.engines.streaming.cell_counter import base_cells
 from hazemap.engines.streaming.row_buffer import PIECE, RUN, SMALLEST, enlarged
 from hazemap.machine_code.arrays import Ints, Words
-from hazemap.machine_code.jit import compiled
+from hazemap.vdaf.compiled_loops import compiled
 
 PLACE = 32
 """Bits of a place, as in every row buffer."""

@@ -17,7 +17,7 @@ from hazemap.engines.streaming.cell_counter import CellCounter
 from hazemap.engines.streaming.keyed_hash import number
 from hazemap.engines.streaming.person_index import RowBatch
 from hazemap.engines.streaming.row_buffer import Entries, RowBuffer, filled
-from hazemap.machine_code.jit import compiled
+from hazemap.vdaf.compiled_loops import compiled
 
 SEEN, LIMIT = 0, 1
 ANY = np.uint64(2**64 - 1)

@@ -8,9 +8,9 @@ from hazemap.engines.streaming.cell_counter import CellCounter
 from hazemap.engines.streaming.keyed_hash import number
 from hazemap.engines.streaming.per_person_bottom_k import BottomKSample
 from hazemap.engines.streaming.row_buffer import Entries, RowBuffer
-from hazemap.machine_code.jit import compiled
 from hazemap.tables.contribution_bounding import OwnMeans
 from hazemap.values.cell_slot_counters import RUN
+from hazemap.vdaf.compiled_loops import compiled
 
 SEED, LIMIT = 0, 1
 ANY = np.uint64(2**64 - 1)

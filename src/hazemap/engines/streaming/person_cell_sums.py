@@ -9,12 +9,12 @@ from hazemap.engines.streaming.person_index import PersonIndex as Ids
 from hazemap.engines.streaming.row_buffer import Entries, RowBuffer, enlarged, grown
 from hazemap.errors import TableError
 from hazemap.machine_code.arrays import Ints
-from hazemap.machine_code.jit import compiled
 from hazemap.tables import keyed_hash as draws
 from hazemap.tables.person_cell_values import PersonCellValues
 from hazemap.tables.sampled_places import PublicLocations
 from hazemap.values.cell_slot_counters import ObservedCellSlots
 from hazemap.values.value_encoding import KnownCountEncoding
+from hazemap.vdaf.compiled_loops import compiled
 
 SMALLEST = 1 << 12
 LOAD = 0.8

@@ -14,7 +14,7 @@ from hazemap.cells import NOWHERE
 from hazemap.engines.streaming import row_buffer
 from hazemap.engines.streaming.cell_counter import CellCounter
 from hazemap.engines.streaming.person_index import PersonIndex, RowBatch
-from hazemap.machine_code.jit import compiled
+from hazemap.vdaf.compiled_loops import compiled
 
 MOST_BITS = 16
 FULL = 2 / 3

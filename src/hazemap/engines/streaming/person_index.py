@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hazemap.cells import Cells
 from hazemap.engines.streaming.row_buffer import grown
 from hazemap.machine_code.arrays import Ints, Words
-from hazemap.machine_code.jit import compiled
+from hazemap.vdaf.compiled_loops import compiled
 
 BYTES_EACH = 70
 """Memory for one person at most, with room to grow: seed 12, table 4 × 8, what a rule remembers 20, rows outside 6."""

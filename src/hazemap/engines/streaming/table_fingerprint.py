@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.engines.streaming.keyed_hash import mix
-from hazemap.machine_code.jit import compiled
 from hazemap.tables.keyed_hash import KeyWords
 from hazemap.tables.table_fingerprint import MOST, Fingerprint
+from hazemap.vdaf.compiled_loops import compiled
 
 if TYPE_CHECKING:
     from hazemap.engines.person_ids import Coded

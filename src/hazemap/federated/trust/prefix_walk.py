@@ -24,7 +24,7 @@ from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import Bounding
-from hazemap.vdaf.poplar1_parameter import Poplar1Parameter
+from hazemap.vdaf.poplar1_evaluation import Poplar1Parameter
 
 MOST_PREFIXES = 1 << 16
 """Candidates of one level, at most, unless said otherwise: a server's work for each report grows with them."""

@@ -15,7 +15,7 @@ from hazemap.privacy.budget import Budget
 from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.queries.algorithm_session import Transcript
 from hazemap.queries.noisy_queries import Query
-from hazemap.vdaf.bit_vector_circuits import shortest_chunk_length
+from hazemap.vdaf.circuits import shortest_chunk_length
 from hazemap.vdaf.prio3 import Prio3, prio3_histogram, prio3_multihot_count_vec
 
 UPLOAD = 152

@@ -44,7 +44,7 @@ from hazemap.privacy.mechanisms import DiscreteLaplace
 from hazemap.privacy.two_server_noise import TwoServerNoise
 from hazemap.queries.noisy_queries import Query
 from hazemap.tables.contribution_bounding import Bounding
-from hazemap.vdaf.bit_vector_circuits import shortest_chunk_length
+from hazemap.vdaf.circuits import shortest_chunk_length
 
 
 def recipe_batch(task: Task, carrier: ByTwoServers) -> ReportBatch:

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from hazemap.errors import InputError
 from hazemap.lab.compare.density_metrics import comparable
 from hazemap.machine_code.arrays import Floats, Ints
-from hazemap.machine_code.jit import compiled
+from hazemap.vdaf.compiled_loops import compiled
 
 Small = NDArray[np.int32]
 

@@ -19,7 +19,7 @@ from hazemap.federated.protocols.dap.vdaf_configuration import CountConfiguratio
 from hazemap.federated.protocols.dap.walk_terms import Nowhere, WalkTerms
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.vdaf.idpf import MODULUS_INNER
-from hazemap.vdaf.poplar1_parameter import Poplar1Parameter
+from hazemap.vdaf.poplar1_evaluation import Poplar1Parameter
 
 BITS = 4
 

@@ -23,7 +23,7 @@ from hazemap.federated.protocols.dap.versions import DAP_09, DAP_18, VERSIONS
 from hazemap.vdaf import ping_pong
 from hazemap.vdaf.hpke import CipherSuite, Kem, KeyPair
 from hazemap.vdaf.ping_pong import Continued
-from hazemap.vdaf.poplar1_parameter import Poplar1Parameter
+from hazemap.vdaf.poplar1_evaluation import Poplar1Parameter
 from hazemap.vdaf.vdaf import ReportShare
 
 PAIRS = [KeyPair.derived(Kem.X25519_HKDF_SHA256, bytes([i]) * 32) for i in range(2)]

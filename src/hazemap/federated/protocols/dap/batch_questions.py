@@ -27,7 +27,7 @@ from hazemap.federated.protocols.dap.walk_terms import Nowhere, WalkTerms
 from hazemap.privacy.parallel_composition import Steps
 from hazemap.privacy.two_server_noise import TwoServerNoise, residues
 from hazemap.vdaf.idpf import MODULUS_INNER
-from hazemap.vdaf.poplar1_parameter import Poplar1Parameter
+from hazemap.vdaf.poplar1_evaluation import Poplar1Parameter
 
 
 @dataclass(frozen=True)

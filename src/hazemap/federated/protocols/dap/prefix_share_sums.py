@@ -18,7 +18,7 @@ from hazemap.errors import CodecError, Refused
 from hazemap.federated.protocols.dap.prefix_question import LONGEST, PrefixCells, PrefixQuestion
 from hazemap.machine_code.arrays import Words
 from hazemap.vdaf.idpf import MODULUS_INNER, SIZE_INNER
-from hazemap.vdaf.poplar1_parameter import Poplar1Parameter
+from hazemap.vdaf.poplar1_evaluation import Poplar1Parameter
 
 
 @dataclass(frozen=True, eq=False)

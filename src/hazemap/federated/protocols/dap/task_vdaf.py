@@ -11,8 +11,7 @@ from hazemap.federated.protocols.dap.vdaf_configuration import (
 )
 from hazemap.vdaf.poplar1 import Poplar1
 from hazemap.vdaf.prio3 import prio3_count, prio3_histogram, prio3_multihot_count_vec, prio3_sum, prio3_sum_vec
-from hazemap.vdaf.vdaf import Vdaf
-from hazemap.vdaf.vdaf_versions import VDAF_08, VDAF_18
+from hazemap.vdaf.vdaf import VDAF_08, VDAF_18, Vdaf
 
 _VERSIONS = {version.number: version for version in (VDAF_08, VDAF_18)}
 

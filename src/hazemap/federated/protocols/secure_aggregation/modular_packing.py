@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.errors import CodecError, InputError
-from hazemap.machine_code.jit import compiled
+from hazemap.vdaf.compiled_loops import compiled
 
 Words = NDArray[np.uint16 | np.uint32]
 

@@ -12,7 +12,7 @@ again; a server joins only secrets that it is entitled to learn.
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.machine_code.jit import compiled
+from hazemap.vdaf.compiled_loops import compiled
 
 PRIME = (1 << 257) - 93
 BYTES = 33

@@ -1,4 +1,4 @@
-"""Loops compiled to machine code.
+"""Loops compiled to machine code, and the types of the arrays that they go through.
 
 `compiled` imports numba, and decorates loops that call each other: light paths import such modules lazily. A loop that
 stands alone is compiled when it first runs: by `once_compiled(loop)(...)`, or by `fitting` if that is worth it.
@@ -8,6 +8,14 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Bytes = NDArray[np.uint8]
+Words = NDArray[np.uint64]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -21,7 +29,7 @@ def compiled(function: F) -> F:
     >>> compiled(lambda x: x + 1)(2)
     3
     """
-    from hazemap.machine_code.jit_cache import cached
+    from hazemap.vdaf.loop_cache import cached
 
     return cached(function)
 
@@ -34,7 +42,7 @@ def inlined(function: F) -> F:
     >>> inlined(lambda x: x + 1)(2)
     3
     """
-    from hazemap.machine_code.jit_cache import cached
+    from hazemap.vdaf.loop_cache import cached
 
     return cached(function, inline="always")
 
@@ -62,7 +70,6 @@ def once_compiled(function: Any) -> Any:
 
 def _quiet(function: Any) -> Any:
     """The loop in Python, in which overflows and infinities pass without a warning, as they do in machine code."""
-    import numpy as np
 
     def run(*arguments: Any) -> Any:
         with np.errstate(all="ignore"):
