@@ -26,7 +26,7 @@ def understood(words):
 def service():
     parser = ConfigParser(strict=False, interpolation=None)
     parser.optionxform = str
-    parser.read_string((DEPLOY / "hazemap.federated.service").read_text().replace("\\\n", ""))
+    parser.read_string((DEPLOY / "hazemap.service").read_text().replace("\\\n", ""))
     return parser["Service"]
 
 
