@@ -30,14 +30,12 @@ from hazemap.federated.aggregator.collector_client import CollectorClient
 from hazemap.federated.aggregator.task_file import TaskFile, new_task_files
 from hazemap.federated.protocols.dap.basic_types import Interval
 from hazemap.federated.protocols.dap.client import Client
-from hazemap.federated.protocols.dap.hpke_configs import HpkeConfigList
 from hazemap.federated.protocols.dap.report_credentials import HeldCredential, ReportAdmission, issued, report_key
 from hazemap.federated.protocols.dap.resource_paths import reports
-from hazemap.federated.protocols.dap.task import Task
-from hazemap.federated.protocols.dap.task_configuration import BatchMode
+from hazemap.federated.protocols.dap.task import BatchMode, Task
 from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
 from hazemap.federated.protocols.dap.upload_messages import Report, UploadErrors, UploadRequest
-from hazemap.federated.protocols.dap.vdaf_configuration import MultihotConfiguration
+from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfigList, MultihotConfiguration
 from hazemap.privacy.signing_identities import Identity
 
 from .two_servers import RUN, free_port

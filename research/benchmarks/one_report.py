@@ -36,11 +36,11 @@ from hazemap.federated.aggregator.collector_client import CollectorClient
 from hazemap.federated.aggregator.task_file import TaskFile
 from hazemap.federated.protocols.dap.basic_types import Interval
 from hazemap.federated.protocols.dap.client import Client
-from hazemap.federated.protocols.dap.hpke_configs import HpkeConfigList
 from hazemap.federated.protocols.dap.prefix_question import PrefixCells, PrefixQuestion
 from hazemap.federated.protocols.dap.resource_paths import reports as reports_path
 from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
 from hazemap.federated.protocols.dap.upload_messages import Report, UploadRequest
+from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfigList
 from hazemap.machine_code.arrays import Words
 from hazemap.vdaf.poplar1_evaluation import Poplar1Parameter
 from research.benchmarks.two_servers import PRECISION, TOGETHER, cpu, free_port, started, uploaded

@@ -25,10 +25,10 @@ from hazemap.federated.aggregator.collector_client import CollectorClient
 from hazemap.federated.aggregator.task_file import TaskFile
 from hazemap.federated.protocols.dap.basic_types import Interval
 from hazemap.federated.protocols.dap.client import Client
-from hazemap.federated.protocols.dap.hpke_configs import HpkeConfigList
 from hazemap.federated.protocols.dap.resource_paths import reports
 from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
 from hazemap.federated.protocols.dap.upload_messages import Report, UploadRequest
+from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfigList
 
 RESULTS = Path(__file__).with_name("results") / "two_servers.json"
 RUN = "from hazemap.cli.main import run; run()"

@@ -7,25 +7,25 @@ from hazemap.errors import Refused
 from hazemap.federated.protocols.dap import aggregation_messages as aggregation
 from hazemap.federated.protocols.dap import collection_messages as collection
 from hazemap.federated.protocols.dap import upload_messages as upload
-from hazemap.federated.protocols.dap import upload_messages_09 as upload_09
+from hazemap.federated.protocols.dap import upload_messages as upload_09
 from hazemap.federated.protocols.dap.basic_types import HpkeCiphertext, Interval, ReportError
 from hazemap.federated.protocols.dap.blank_reports import BlankReports
-from hazemap.federated.protocols.dap.extensions import Extension, check_extensions
-from hazemap.federated.protocols.dap.hpke_configs import HpkeConfig, HpkeConfigList
-from hazemap.federated.protocols.dap.media_types import message_name
 from hazemap.federated.protocols.dap.privacy_parameters import PrivacyParameters
 from hazemap.federated.protocols.dap.problem_types import ProblemDocument, ProblemType
 from hazemap.federated.protocols.dap.report_credentials import HeldCredential, ReportAdmission, ReportCredential, issued
-from hazemap.federated.protocols.dap.resource_paths import id_text, read_id
-from hazemap.federated.protocols.dap.task import Task
-from hazemap.federated.protocols.dap.task_configuration import BatchMode, TaskConfiguration
+from hazemap.federated.protocols.dap.resource_paths import id_text, message_name, read_id
+from hazemap.federated.protocols.dap.task import BatchMode, Task, TaskConfiguration
 from hazemap.federated.protocols.dap.vdaf_configuration import (
     CountConfiguration,
+    Extension,
     HistogramConfiguration,
+    HpkeConfig,
+    HpkeConfigList,
     MultihotConfiguration,
     Poplar1Configuration,
     SumConfiguration,
     SumVecConfiguration,
+    check_extensions,
     read_configuration,
 )
 from hazemap.privacy.local_randomisers import Asymmetric, UnaryEncoding

@@ -42,8 +42,8 @@ from hazemap.federated.recipes.recipe_log_format import FORMAT
 from hazemap.federated.recipes.signed_policy import SignedPolicy
 from hazemap.federated.server.device_endpoints import deposited, written
 from hazemap.federated.server.enrolment_codes import made_up, spelled
+from hazemap.federated.server.networked_two_servers import issuing
 from hazemap.federated.server.shard import SeatTask
-from hazemap.federated.server.task_provisioning import issuing
 from hazemap.federated.service.route_guard import bearer
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.device_tasks import Task

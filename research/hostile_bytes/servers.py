@@ -22,8 +22,7 @@ from hazemap.federated.protocols.dap.basic_types import Interval
 from hazemap.federated.protocols.dap.privacy_parameters import PrivacyParameters
 from hazemap.federated.protocols.dap.report_credentials import HeldCredential, issued, report_key
 from hazemap.federated.protocols.dap.report_sizes import ReportSizes
-from hazemap.federated.protocols.dap.task import Task
-from hazemap.federated.protocols.dap.task_configuration import BatchMode
+from hazemap.federated.protocols.dap.task import BatchMode, Task
 from hazemap.federated.protocols.dap.vdaf_configuration import Poplar1Configuration
 from hazemap.federated.protocols.shuffle.batch_terms import BatchTerms
 from hazemap.federated.server.administration_routes import _object
@@ -31,8 +30,8 @@ from hazemap.federated.server.device_endpoints import said
 from hazemap.federated.server.http_routes import _CHALLENGE, _ENROLMENT, _fields
 from hazemap.federated.server.roles import TokenRequest
 from hazemap.federated.service.http_limits import BODY, HttpLimits, LimitedHttp, limited
+from hazemap.federated.service.prometheus_text import ServerMetrics
 from hazemap.federated.service.rate_limit import place_of
-from hazemap.federated.service.server_metrics import ServerMetrics
 from hazemap.privacy.mechanisms import DiscreteLaplace
 from hazemap.privacy.signing_identities import Identity
 from hazemap.studio.request_guard import FIELDS

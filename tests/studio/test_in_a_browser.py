@@ -20,7 +20,7 @@ from tests.ports import free_port
 import hazemap
 from hazemap.codec import dumps
 from hazemap.federated.recipes.recipe_file import recipe_to_toml
-from hazemap.federated.server.campaign_order import CampaignOrder
+from hazemap.federated.server.campaign_spec import CampaignOrder
 from hazemap.federated.service.operator_line import operator
 from hazemap.planning.synthetic_city import DemoCity
 from hazemap.privacy.budget import PureDP

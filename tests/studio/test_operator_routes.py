@@ -379,7 +379,7 @@ def test_a_picture_is_a_picture(tmp_path):
 
 
 def test_the_health_of_aggregators_is_told_without_showing_them_a_token(tmp_path):
-    from hazemap.federated.protocols.dap.hpke_configs import HpkeConfig, HpkeConfigList
+    from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfig, HpkeConfigList
 
     keys = HpkeConfigList((HpkeConfig(7, 0x20, 1, 1, bytes(32)),)).to_bytes()
     with hostile({"/dap/hpke_config": (200, {}, keys), "/hpke_config": (200, {}, b"<html>" * 50_000)}) as (url, known):
@@ -390,7 +390,7 @@ def test_the_health_of_aggregators_is_told_without_showing_them_a_token(tmp_path
 
 
 def test_an_aggregator_tells_its_tasks_to_the_token_of_its_own_operator(tmp_path):
-    from hazemap.federated.protocols.dap.hpke_configs import HpkeConfig, HpkeConfigList
+    from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfig, HpkeConfigList
 
     keys = HpkeConfigList((HpkeConfig(7, 0x20, 1, 1, bytes(32)),)).to_bytes()
     own = tmp_path / "one.token"

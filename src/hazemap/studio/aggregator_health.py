@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from hazemap.errors import HazemapError
 from hazemap.federated.device.printable_text import one_line
-from hazemap.federated.protocols.dap.hpke_configs import HpkeConfigList
+from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfigList
 from hazemap.federated.service.access_tokens import known_token
-from hazemap.federated.service.bounded_answer import asked
+from hazemap.federated.service.operator_line import asked
 from hazemap.federated.service.prometheus_text import samples
 from hazemap.studio.coordinator_access import CoordinatorAccess
 

@@ -15,7 +15,7 @@ from hazemap.federated.device.recipes.recipe_check import check_lines, check_rec
 from hazemap.federated.recipes.recipe import Recipe, RecipePrice
 from hazemap.federated.recipes.recipe_file import EXAMPLE, recipe_from_json, recipe_from_toml
 from hazemap.federated.recipes.signed_policy import read_policy
-from hazemap.federated.server.study_order import StudyOrder
+from hazemap.federated.server.studies import StudyOrder
 from hazemap.federated.server.study_statement import assumed
 from hazemap.federated.service.route_guard import Row
 from hazemap.federated.study.http_study import HttpStudy

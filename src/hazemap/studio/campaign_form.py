@@ -5,8 +5,7 @@ from typing import Any
 
 from hazemap.errors import InputError
 from hazemap.federated.device.policy.consent_policy import caution_about_small_sums
-from hazemap.federated.server.campaign_order import MAP, CampaignOrder
-from hazemap.federated.server.campaign_spec import Campaign
+from hazemap.federated.server.campaign_spec import MAP, Campaign, CampaignOrder
 from hazemap.federated.server.privacy_statement import assumed
 from hazemap.specs.parsing import warning_about
 from hazemap.studio.command_text import ServerCommands

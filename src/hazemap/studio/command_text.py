@@ -198,7 +198,7 @@ class ServerCommands:
         return self.same(
             words,
             "server.post('/v1/campaigns', dumps(campaign).encode())",
-            "from hazemap.codec import dumps\nfrom hazemap.federated.server.campaign_order import CampaignOrder\n",
+            "from hazemap.codec import dumps\nfrom hazemap.federated.server.campaign_spec import CampaignOrder\n",
             f"order = CampaignOrder({own})\ncampaign = order.campaign(order.map_of({dict(map_)!r}))\n",
         )
 
@@ -214,7 +214,7 @@ class ServerCommands:
         return self.same(
             ["study", "begin", str(order["name"]), *_words(rest)],
             f"server.post('/v1/studies', dumps(StudyOrder({own}).study()).encode())",
-            "from hazemap.codec import dumps\nfrom hazemap.federated.server.study_order import StudyOrder\n",
+            "from hazemap.codec import dumps\nfrom hazemap.federated.server.studies import StudyOrder\n",
         )
 
     def ask(self, name: str, file: str) -> SameAs:

@@ -20,13 +20,10 @@ from hazemap.federated.protocols.dap.aggregation_messages import AggregationJobI
 from hazemap.federated.protocols.dap.basic_types import Interval, ReportError
 from hazemap.federated.protocols.dap.client import Client
 from hazemap.federated.protocols.dap.collection_messages import CollectionJobReq, CollectionJobResp
-from hazemap.federated.protocols.dap.hpke_configs import HpkeConfigList
-from hazemap.federated.protocols.dap.media_types import PROBLEM
 from hazemap.federated.protocols.dap.problem_types import PREFIX, DapProblem, ProblemType
-from hazemap.federated.protocols.dap.resource_paths import aggregation_jobs, collection_jobs, reports
-from hazemap.federated.protocols.dap.upload_messages import UploadErrors, UploadRequest
-from hazemap.federated.protocols.dap.upload_messages_09 import Report09
-from hazemap.federated.protocols.dap.vdaf_configuration import Poplar1Configuration
+from hazemap.federated.protocols.dap.resource_paths import PROBLEM, aggregation_jobs, collection_jobs, reports
+from hazemap.federated.protocols.dap.upload_messages import Report09, UploadErrors, UploadRequest
+from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfigList, Poplar1Configuration
 from hazemap.federated.protocols.dap.versions import DAP_09
 from hazemap.federated.service.access_tokens import kept
 from hazemap.federated.service.http_limits import HttpLimits

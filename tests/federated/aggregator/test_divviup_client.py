@@ -18,10 +18,10 @@ from tests.ports import free_port
 
 from hazemap.cli.main import main
 from hazemap.federated.aggregator.task_file import TaskFile
-from hazemap.federated.protocols.dap.hpke_configs import HpkeConfig, HpkeConfigList
 from hazemap.federated.protocols.dap.problem_types import DapProblem, ProblemType
 from hazemap.federated.protocols.dap.resource_paths import id_text, reports
-from hazemap.federated.protocols.dap.upload_messages_09 import HPKE_CONFIG_LIST, Report09
+from hazemap.federated.protocols.dap.upload_messages import HPKE_CONFIG_LIST, Report09
+from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfig, HpkeConfigList
 from hazemap.vdaf.hpke import Kem, KeyPair
 
 CLIENT = Path(__file__).parents[3] / "web" / "dap-client"

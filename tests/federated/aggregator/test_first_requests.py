@@ -12,7 +12,7 @@ from hazemap.federated.protocols.dap.aggregation_messages import AggregationJobI
 from hazemap.federated.protocols.dap.basic_types import Role
 from hazemap.federated.protocols.dap.leader_jobs import LeaderJobs
 from hazemap.federated.protocols.dap.problem_types import DapProblem, ProblemType
-from hazemap.federated.protocols.dap.task_configuration import BatchMode
+from hazemap.federated.protocols.dap.task import BatchMode
 from hazemap.federated.protocols.dap.vdaf_configuration import Poplar1Configuration
 from hazemap.federated.service.store import Write
 from hazemap.vdaf.poplar1 import Poplar1

@@ -19,8 +19,7 @@ from tests.federated.aggregator.test_walk_questions import (
 from tests.federated.aggregator.two_servers import TwoServers, key_of
 
 from hazemap.errors import Refused
-from hazemap.federated.aggregator.hpke_key_ring import DecryptionKeyRing
-from hazemap.federated.aggregator.opened_shares import OpenedShares, RememberingKeys
+from hazemap.federated.aggregator.hpke_key_ring import DecryptionKeyRing, OpenedShares, RememberingKeys
 from hazemap.federated.protocols.dap.basic_types import HpkeCiphertext
 
 CONFIG, PAIR = key_of(1, 1)

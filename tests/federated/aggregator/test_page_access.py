@@ -12,7 +12,7 @@ from starlette.routing import Route
 from hazemap.errors import InputError
 from hazemap.federated.aggregator.aggregator_process import AggregatorProcess
 from hazemap.federated.aggregator.aggregator_routes import FOR_DEVICES as ASKED
-from hazemap.federated.service.page_origins import PageAccess
+from hazemap.federated.service.served_address import PageAccess
 from hazemap.federated.service.state_folder import StateFolder
 
 TAB, STRANGER = "https://tab.example", "https://stranger.example"

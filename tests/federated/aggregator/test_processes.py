@@ -14,10 +14,10 @@ from tests.ports import free_port
 from hazemap.cli.main import main
 from hazemap.federated.aggregator.task_file import TaskFile
 from hazemap.federated.protocols.dap.client import Client
-from hazemap.federated.protocols.dap.hpke_configs import HpkeConfigList
 from hazemap.federated.protocols.dap.resource_paths import reports
 from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
 from hazemap.federated.protocols.dap.upload_messages import UploadRequest
+from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfigList
 
 RUN = "from hazemap.cli.main import run; run()"
 

@@ -6,7 +6,7 @@ import pytest
 from tests.federated.aggregator.two_servers import PRECISION, TwoServers
 
 from hazemap.errors import Refused
-from hazemap.federated.aggregator.report_expiry import expiry_writes
+from hazemap.federated.aggregator.leader_service import expiry_writes
 from hazemap.federated.protocols.dap.aggregation_messages import (
     AggregationJobInitReq,
     AggregationJobResp,
@@ -22,10 +22,8 @@ from hazemap.federated.protocols.dap.collection_messages import (
     CollectionJobResp,
     Query,
 )
-from hazemap.federated.protocols.dap.extensions import Extension
 from hazemap.federated.protocols.dap.problem_types import DapProblem, ProblemType
-from hazemap.federated.protocols.dap.task import Task
-from hazemap.federated.protocols.dap.task_configuration import BatchMode
+from hazemap.federated.protocols.dap.task import BatchMode, Task
 from hazemap.federated.protocols.dap.upload_messages import (
     InputShareAad,
     PlaintextInputShare,
@@ -34,7 +32,7 @@ from hazemap.federated.protocols.dap.upload_messages import (
     UploadErrors,
     UploadRequest,
 )
-from hazemap.federated.protocols.dap.vdaf_configuration import HistogramConfiguration
+from hazemap.federated.protocols.dap.vdaf_configuration import Extension, HistogramConfiguration
 from hazemap.vdaf import ping_pong
 from hazemap.vdaf.prio3 import prio3_histogram
 

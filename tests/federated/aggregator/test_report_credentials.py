@@ -14,14 +14,12 @@ from tests.federated.aggregator.two_servers import PRECISION, Crash, TwoServers,
 from tests.issuing import ISSUER, credential
 
 from hazemap.errors import CodecError, InputError
-from hazemap.federated.aggregator.report_expiry import expiry_writes
-from hazemap.federated.aggregator.report_room import ReportRoom
+from hazemap.federated.aggregator.leader_service import ReportRoom, expiry_writes
 from hazemap.federated.aggregator.task_records import TaskRecords
 from hazemap.federated.protocols.dap.aggregator_task import AggregatorTask
 from hazemap.federated.protocols.dap.basic_types import ReportError, Role
 from hazemap.federated.protocols.dap.blank_reports import MOST_BLANK, BlankReports
 from hazemap.federated.protocols.dap.credential_checks import CredentialChecks
-from hazemap.federated.protocols.dap.extensions import Extension
 from hazemap.federated.protocols.dap.problem_types import DapProblem, ProblemType
 from hazemap.federated.protocols.dap.report_credentials import (
     CREDENTIAL,
@@ -41,6 +39,7 @@ from hazemap.federated.protocols.dap.upload_messages import (
 )
 from hazemap.federated.protocols.dap.vdaf_configuration import (
     CountConfiguration,
+    Extension,
     HistogramConfiguration,
     MultihotConfiguration,
     SumConfiguration,

@@ -5,12 +5,11 @@ from tests.federated.aggregator.test_refusals import at_helper, upload_errors
 from tests.federated.aggregator.test_whole_tree import BITS, HOUR, asked
 from tests.federated.aggregator.two_servers import PRECISION, TwoServers
 
-from hazemap.federated.aggregator.report_expiry import expiry_writes
+from hazemap.federated.aggregator.leader_service import expiry_writes
 from hazemap.federated.protocols.dap.aggregation_messages import LEADER_SELECTED_BATCH_ID
 from hazemap.federated.protocols.dap.basic_types import BATCH_ID, ReportError, Role
-from hazemap.federated.protocols.dap.extensions import Extension
-from hazemap.federated.protocols.dap.task_configuration import BatchMode
-from hazemap.federated.protocols.dap.vdaf_configuration import Poplar1Configuration
+from hazemap.federated.protocols.dap.task import BatchMode
+from hazemap.federated.protocols.dap.vdaf_configuration import Extension, Poplar1Configuration
 from hazemap.federated.service.store import Contradiction, Write
 from hazemap.vdaf.poplar1 import Poplar1
 

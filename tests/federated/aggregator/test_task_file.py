@@ -8,10 +8,8 @@ from tests.federated.aggregator.two_servers import NOISE, TwoServers, a_task
 
 from hazemap.cli.main import main
 from hazemap.errors import FileError, InputError
-from hazemap.federated.aggregator.measurement_names import measurement_of
-from hazemap.federated.aggregator.served_tasks import aggregator_task, register_tasks
 from hazemap.federated.aggregator.task_file import TaskFile, new_task_files
-from hazemap.federated.aggregator.task_noise import noise_within
+from hazemap.federated.aggregator.task_records import aggregator_task, measurement_of, noise_within, register_tasks
 from hazemap.federated.protocols.dap.basic_types import Role
 from hazemap.federated.protocols.dap.vdaf_configuration import (
     CountConfiguration,

@@ -10,18 +10,17 @@ from tests.federated.aggregator.two_servers import NOISE, PRECISION, a_task
 
 from hazemap.errors import CodecError, InputError
 from hazemap.federated.aggregator.aggregator_process import AggregatorProcess, _Running
-from hazemap.federated.aggregator.aggregator_routes import AggregatorRoutes
+from hazemap.federated.aggregator.aggregator_routes import AggregatorRoutes, provisioning_route
 from hazemap.federated.aggregator.hpke_key_ring import HpkeKeyStore
-from hazemap.federated.aggregator.provisioning_route import provisioning_route
 from hazemap.federated.aggregator.schema import SCHEMA
 from hazemap.federated.aggregator.task_file import new_task_files
-from hazemap.federated.aggregator.task_retention import KEPT
+from hazemap.federated.aggregator.task_records import KEPT
 from hazemap.federated.aggregator.task_shelf import TaskShelf
 from hazemap.federated.protocols.dap.basic_types import Interval
 from hazemap.federated.protocols.dap.report_credentials import ReportAdmission
 from hazemap.federated.protocols.dap.resource_paths import PROVISIONING, id_text
 from hazemap.federated.protocols.dap.vdaf_configuration import MultihotConfiguration
-from hazemap.federated.server.task_provisioning import files_of
+from hazemap.federated.server.networked_two_servers import files_of
 from hazemap.federated.service.state_folder import StateFolder
 from hazemap.federated.service.store import Store
 

@@ -11,7 +11,7 @@ from hazemap.federated.aggregator.request_leases import LEASE
 from hazemap.federated.protocols.dap.aggregator_changes import AddAggregateShare, CloseBatch
 from hazemap.federated.protocols.dap.basic_types import Role
 from hazemap.federated.protocols.dap.problem_types import DapProblem, ProblemType
-from hazemap.federated.protocols.dap.task_configuration import BatchMode
+from hazemap.federated.protocols.dap.task import BatchMode
 
 HISTORIES = int(os.environ.get("DAP_HISTORIES", "1000"))
 

@@ -18,9 +18,9 @@ from hazemap.federated.protocols.dap.aggregator_changes import AddAggregateShare
 from hazemap.federated.protocols.dap.basic_types import Role
 from hazemap.federated.protocols.dap.leader_jobs import AbandonedJob
 from hazemap.federated.protocols.dap.prefix_question import PrefixQuestion
+from hazemap.federated.protocols.dap.privacy_parameters import Nowhere, WalkTerms
 from hazemap.federated.protocols.dap.problem_types import DapProblem, ProblemType
 from hazemap.federated.protocols.dap.resource_ids import resource_id
-from hazemap.federated.protocols.dap.walk_terms import Nowhere, WalkTerms
 from hazemap.privacy.budget import PureDP
 
 HISTORIES = int(os.environ.get("DAP_WALK_HISTORIES", "300"))

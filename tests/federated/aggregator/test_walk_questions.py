@@ -11,16 +11,15 @@ from tests.federated.aggregator.test_whole_tree import refusal
 from tests.federated.aggregator.two_servers import NOISE, PRECISION, Crash, DyingStore, TwoServers, a_task
 
 from hazemap.errors import InputError, Refused
-from hazemap.federated.aggregator.leader_service import RequestKind
-from hazemap.federated.aggregator.report_expiry import expiry_writes
-from hazemap.federated.protocols.dap import leader_collections
+from hazemap.federated.aggregator.leader_service import RequestKind, expiry_writes
+from hazemap.federated.protocols.dap import leader_jobs
 from hazemap.federated.protocols.dap.basic_types import Role
 from hazemap.federated.protocols.dap.collection_messages import AggregateShareReq
 from hazemap.federated.protocols.dap.prefix_question import PrefixCells, PrefixQuestion
+from hazemap.federated.protocols.dap.privacy_parameters import Nowhere, WalkTerms
 from hazemap.federated.protocols.dap.problem_types import DapProblem, ProblemType
-from hazemap.federated.protocols.dap.task_configuration import BatchMode
+from hazemap.federated.protocols.dap.task import BatchMode
 from hazemap.federated.protocols.dap.vdaf_configuration import CountConfiguration, Poplar1Configuration
-from hazemap.federated.protocols.dap.walk_terms import Nowhere, WalkTerms
 from hazemap.federated.service.store import Write
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.mechanisms import DiscreteLaplace
@@ -390,7 +389,7 @@ def test_a_question_that_the_helper_refuses_leaves_no_trace_at_the_leader(two):
 
 
 def test_a_level_that_one_server_alone_has_closed_ends_in_sums_of_nothing(two, monkeypatch):
-    monkeypatch.setattr(leader_collections, "withdrawn_question", lambda *_: ())
+    monkeypatch.setattr(leader_jobs, "withdrawn_question", lambda *_: ())
     with pytest.raises(Refused, match="do not add up"):
         after_a_refusal(two)
 

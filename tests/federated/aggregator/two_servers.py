@@ -16,18 +16,16 @@ from hazemap.federated.aggregator.leader_service import LeaderService, RequestKi
 from hazemap.federated.aggregator.request_leases import LEASE
 from hazemap.federated.aggregator.schema import SCHEMA
 from hazemap.federated.protocols.dap.aggregator_task import AggregatorTask
-from hazemap.federated.protocols.dap.answer_sizes import longest_result
 from hazemap.federated.protocols.dap.basic_types import Interval, Role
 from hazemap.federated.protocols.dap.client import Client
 from hazemap.federated.protocols.dap.collection_messages import CollectionJobResp
 from hazemap.federated.protocols.dap.collector import Collector
-from hazemap.federated.protocols.dap.hpke_configs import HpkeConfig
 from hazemap.federated.protocols.dap.privacy_parameters import PrivacyParameters
 from hazemap.federated.protocols.dap.problem_types import DapProblem
-from hazemap.federated.protocols.dap.task import Task
-from hazemap.federated.protocols.dap.task_configuration import BatchMode
+from hazemap.federated.protocols.dap.report_sizes import longest_result
+from hazemap.federated.protocols.dap.task import BatchMode, Task
 from hazemap.federated.protocols.dap.upload_messages import UploadRequest
-from hazemap.federated.protocols.dap.vdaf_configuration import CountConfiguration
+from hazemap.federated.protocols.dap.vdaf_configuration import CountConfiguration, HpkeConfig
 from hazemap.federated.service.store import Store, Write
 from hazemap.privacy.mechanisms import DiscreteLaplace
 from hazemap.vdaf.hpke import KeyPair

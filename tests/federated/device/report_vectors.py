@@ -19,9 +19,9 @@ from hazemap.encoders import Counts
 from hazemap.engines.memory import MemoryTable
 from hazemap.federated.device.reports.report_routes import one_hot
 from hazemap.federated.protocols.dap.client import Client
-from hazemap.federated.protocols.dap.hpke_configs import HpkeConfig, HpkeConfigList
 from hazemap.federated.protocols.dap.report_credentials import HeldCredential, issued, report_key
 from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
+from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfig, HpkeConfigList
 from hazemap.federated.trust.checked_contribution import bounded
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.federated.trust.device_tasks import Task

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import uvicorn
 from tests.ports import free_port
 
-from hazemap.federated.aggregator.aggregator_metrics import AggregatorMetrics
 from hazemap.federated.aggregator.aggregator_process import AggregatorProcess, _Running
+from hazemap.federated.aggregator.aggregator_routes import AggregatorMetrics
 from hazemap.federated.aggregator.hpke_key_ring import HpkeKeyStore
 from hazemap.federated.aggregator.schema import SCHEMA
 from hazemap.federated.aggregator.task_shelf import TOKEN_FILE

@@ -22,12 +22,12 @@ from hazemap.federated.device.store import row_store as rows
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.device.store.row_store import DeviceRows
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
+from hazemap.federated.server.announced_rounds import Pace
 from hazemap.federated.server.campaign_spec import Campaign, Deadlines
 from hazemap.federated.server.campaign_store import CampaignStore as ServerStore
 from hazemap.federated.server.coordinator import Coordinator
 from hazemap.federated.server.device_enrolment import Admission
 from hazemap.federated.server.http_routes import Application
-from hazemap.federated.server.polling_interval import Pace
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger

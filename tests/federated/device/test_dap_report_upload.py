@@ -9,13 +9,16 @@ from hazemap.federated.device.http_client import Backoff, HttpReply
 from hazemap.federated.device.reports.dap_report_upload import ATTEMPTS, OutdatedKeys, ReportUpload
 from hazemap.federated.device.reports.report_connections import LONGEST, SILENT, HpkeCache
 from hazemap.federated.protocols.dap.basic_types import ReportError
-from hazemap.federated.protocols.dap.hpke_configs import HpkeConfig, HpkeConfigList
 from hazemap.federated.protocols.dap.problem_types import ProblemDocument, ProblemType
-from hazemap.federated.protocols.dap.task import Task
-from hazemap.federated.protocols.dap.task_configuration import BatchMode
-from hazemap.federated.protocols.dap.upload_messages import ReportUploadStatus, UploadErrors, UploadRequest
-from hazemap.federated.protocols.dap.upload_messages_09 import HPKE_CONFIG_LIST, Report09
-from hazemap.federated.protocols.dap.vdaf_configuration import CountConfiguration
+from hazemap.federated.protocols.dap.task import BatchMode, Task
+from hazemap.federated.protocols.dap.upload_messages import (
+    HPKE_CONFIG_LIST,
+    Report09,
+    ReportUploadStatus,
+    UploadErrors,
+    UploadRequest,
+)
+from hazemap.federated.protocols.dap.vdaf_configuration import CountConfiguration, HpkeConfig, HpkeConfigList
 from hazemap.federated.protocols.dap.versions import DAP_09, DAP_18
 from hazemap.vdaf.hpke import Kem, KeyPair
 

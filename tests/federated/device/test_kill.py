@@ -20,8 +20,8 @@ from hazemap.federated.device import enrolment
 from hazemap.federated.device.account.activity_log import ActivityLog
 from hazemap.federated.device.account.privacy_account import PrivacyAccount
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
+from hazemap.federated.server.announced_rounds import Pace
 from hazemap.federated.server.campaign_spec import Campaign, Deadlines
-from hazemap.federated.server.polling_interval import Pace
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.privacy.budget import PureDP
 from hazemap.spatial.bounding_box import Box

@@ -28,7 +28,7 @@ from hazemap.federated.device.reports.report_sender import CHANGED, LEFT, Report
 from hazemap.federated.device.server_task import ServerTask
 from hazemap.federated.device.store.encrypted_store import Commits, EncryptedStore
 from hazemap.federated.device.store.row_store import RowStore
-from hazemap.federated.protocols.dap.hpke_configs import HpkeConfig, HpkeConfigList
+from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfig, HpkeConfigList
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.device_tasks import Task
 from hazemap.federated.trust.report_carriers import ANNOUNCED, ByOneReport, ByShuffler, ByTwoServers, CarriedTask

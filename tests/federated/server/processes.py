@@ -27,7 +27,7 @@ from hazemap.federated.device import agent
 from hazemap.federated.device.recipes.recipe_check import check_recipe
 from hazemap.privacy.ledger import Ledger
 from hazemap.federated.server.peer_servers import NO_PEERS, PeerServers
-from hazemap.federated.server.polling_interval import Pace
+from hazemap.federated.server.announced_rounds import Pace
 from hazemap.federated.server.server_process import ServerProcess
 from hazemap.federated.service.served_address import ServedAddress
 from hazemap.federated.service.state_folder import StateFolder

@@ -11,7 +11,7 @@ from tests.issuing import ISSUER, SECRET, signed_keys
 from hazemap.errors import NotOpened, Refused
 from hazemap.federated.server.announced_rounds import ASKED, Announcement, Turnout, check_counted, stored_announcement
 from hazemap.federated.server.campaign_status import announced
-from hazemap.federated.server.task_provisioning import issuing
+from hazemap.federated.server.networked_two_servers import issuing
 from hazemap.federated.trust.report_carriers import ANNOUNCED
 from hazemap.privacy.signing_identities import Identity
 

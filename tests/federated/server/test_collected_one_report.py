@@ -17,9 +17,9 @@ from hazemap.cells import NOWHERE, Leaves
 from hazemap.encoders import Concatenation, Counts
 from hazemap.errors import InputError, Refused, Unanswerable
 from hazemap.federated.protocols.dap.basic_types import Role
+from hazemap.federated.protocols.dap.privacy_parameters import Nowhere, WalkTerms
 from hazemap.federated.protocols.dap.problem_types import DapProblem
 from hazemap.federated.protocols.dap.vdaf_configuration import Poplar1Configuration
-from hazemap.federated.protocols.dap.walk_terms import Nowhere, WalkTerms
 from hazemap.federated.server.collected_map import OUTSIDE, collected_map
 from hazemap.federated.server.collected_one_report import CollectedOneReport
 from hazemap.federated.trust.one_report import OneReportTrust

@@ -15,9 +15,9 @@ from hazemap.errors import Refused
 from hazemap.federated.protocols.secure_aggregation.enrolment_proof import Challenge
 from hazemap.federated.server import device_enrolment, enrolment_challenges
 from hazemap.federated.server.attestation import attest
-from hazemap.federated.server.audit_log import checked
 from hazemap.federated.server.device_enrolment import Admission
 from hazemap.federated.server.enrolment_challenges import Challenges, OtherServer, Stale
+from hazemap.federated.server.roles import checked
 from hazemap.federated.service.access_tokens import kept
 from hazemap.federated.service.http_limits import HttpLimits
 from hazemap.privacy.signing_identities import Identity

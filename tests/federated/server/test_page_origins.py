@@ -8,8 +8,7 @@ from tests.federated.server.fleet import AS_OPERATOR, FakeDevice, Town
 
 from hazemap.errors import InputError
 from hazemap.federated.server.server_process import ServerProcess
-from hazemap.federated.service.page_origins import checked_origins
-from hazemap.federated.service.served_address import ServedAddress
+from hazemap.federated.service.served_address import ServedAddress, checked_origins
 from hazemap.federated.service.state_folder import StateFolder
 
 TAB, STRANGER = "https://tab.example", "https://stranger.example"

@@ -13,8 +13,7 @@ from hazemap.codec import dumps
 from hazemap.errors import CodecError, InputError
 from hazemap.federated.protocols.chained_log import LogHead
 from hazemap.federated.server import roles
-from hazemap.federated.server.audit_log import checked
-from hazemap.federated.server.roles import TokenRequest
+from hazemap.federated.server.roles import TokenRequest, checked
 from hazemap.privacy.budget import PureDP
 
 ANNA = {"name": "anna", "role": "analyst", "days": 90, "epsilon": "3", "campaigns": 1}

@@ -14,7 +14,7 @@ from tests.federated.server.test_study_stop import token
 
 from hazemap.errors import LedgerError
 from hazemap.federated.recipes.recipe_log_format import checked
-from hazemap.federated.server.audit_log import FORMAT
+from hazemap.federated.server.roles import FORMAT
 from hazemap.federated.service.store import Write
 
 

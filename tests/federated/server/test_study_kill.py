@@ -35,8 +35,8 @@ from hazemap.federated.recipes.policy import ShippedPolicy
 from hazemap.federated.recipes.recipe import Recipe
 from hazemap.federated.recipes.recipe_log_format import checked
 from hazemap.federated.recipes.signed_policy import SignedPolicy
-from hazemap.federated.server.audit_log import checked as audited
 from hazemap.federated.server.campaign_spec import Deadlines
+from hazemap.federated.server.roles import checked as audited
 from hazemap.federated.server.secure_sum_plan import Summary, identities
 from hazemap.federated.server.study_spec import StudySpec
 from hazemap.federated.trust.cohort_assumptions import Cohort
@@ -321,7 +321,7 @@ def test_a_server_that_charges_whenever_it_starts_is_found_out(tmp_path):
 WATCHED = """
 import os
 from hazemap.federated.protocols.secure_aggregation.messages import Stage
-from hazemap.federated.server.secure_sum_events import RecordedSum
+from hazemap.federated.server.secure_sum_plan import RecordedSum
 happens = RecordedSum.happens
 
 def watched(recorded, event):

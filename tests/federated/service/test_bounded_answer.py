@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from hazemap.errors import Refused
-from hazemap.federated.service.bounded_answer import WORDS, asked, asked_async
+from hazemap.federated.service.operator_line import WORDS, asked, asked_async
 
 PART = bytes(1 << 14)
 

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from hazemap.federated.service import settled_memory
+from hazemap.federated.service import housekeeping
 
 
 @pytest.fixture
@@ -19,14 +19,14 @@ def thawed():
 
 
 def test_what_is_loaded_is_set_aside_once_nothing_more_is_loaded(thawed, monkeypatch):
-    monkeypatch.setattr(settled_memory, "PAUSE", 0.0)
+    monkeypatch.setattr(housekeeping, "PAUSE", 0.0)
 
     async def looked(times):
         for _ in range(times):
             await asyncio.sleep(0)
 
     async def counts():
-        work = asyncio.create_task(settled_memory.settled())
+        work = asyncio.create_task(housekeeping.settled())
         await looked(1)
         found = [gc.get_freeze_count()]  # the first look
         await looked(20)
@@ -42,7 +42,7 @@ def test_what_is_loaded_is_set_aside_once_nothing_more_is_loaded(thawed, monkeyp
 
     gc.unfreeze()
     (first, settled, later, again), _ = asyncio.run(counts())
-    assert gc.get_threshold()[0] == settled_memory.YOUNG
+    assert gc.get_threshold()[0] == housekeeping.YOUNG
     assert first == 0 < settled
     assert later <= settled
     assert again > later + 4_000

@@ -9,8 +9,7 @@ from hazemap.federated.protocols.shuffle.credential import issued
 from hazemap.federated.protocols.shuffle.submission import submitted
 from hazemap.federated.service.store import Contradiction, Store
 from hazemap.federated.shuffler.batch_limits import BatchLimits
-from hazemap.federated.shuffler.schema import SCHEMA
-from hazemap.federated.shuffler.shuffler_service import ShufflerService
+from hazemap.federated.shuffler.shuffler_service import SCHEMA, ShufflerService
 from hazemap.privacy.signing_identities import Identity
 from hazemap.vdaf.hpke import Kem, KeyPair
 

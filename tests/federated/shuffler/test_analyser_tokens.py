@@ -4,7 +4,7 @@ import pytest
 
 from hazemap.errors import InputError
 from hazemap.federated.service.access_tokens import named
-from hazemap.federated.shuffler.analyser_tokens import FIRST, AnalyserTokens
+from hazemap.federated.shuffler.analyser_client import FIRST, AnalyserTokens
 
 
 def test_each_has_a_file_that_only_its_owner_reads_and_the_same_after_a_restart(tmp_path):

@@ -16,8 +16,7 @@ from hazemap.federated.service.databases import Sqlite
 from hazemap.federated.service.http_limits import HttpLimits
 from hazemap.federated.shuffler import shuffler_process
 from hazemap.federated.shuffler.analyser_client import AnalyserClient
-from hazemap.federated.shuffler.shuffler_metrics import ShufflerMetrics
-from hazemap.federated.shuffler.shuffler_routes import ShufflerRoutes
+from hazemap.federated.shuffler.shuffler_routes import ShufflerMetrics, ShufflerRoutes
 
 TOKEN = "the analyser's token"
 PLACE = f"/v1/batches/{TERMS.digest.hex()}"

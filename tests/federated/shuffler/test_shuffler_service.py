@@ -17,9 +17,8 @@ from tests.federated.shuffler.batches import LIMITS, NOW, TERMS, Machine, messag
 from hazemap.errors import CodecError, InputError, NotOpened, Refused, StoreError, Unreachable
 from hazemap.federated.protocols.shuffle.batch_terms import BatchTerms
 from hazemap.federated.service.databases import Sqlite
-from hazemap.federated.shuffler import permuted_pieces as pieces_module
-from hazemap.federated.shuffler.permuted_pieces import permuted_pieces
-from hazemap.federated.shuffler.shuffler_service import BatchOver, ShufflerService, UnknownBatch
+from hazemap.federated.shuffler import shuffler_service as pieces_module
+from hazemap.federated.shuffler.shuffler_service import BatchOver, ShufflerService, UnknownBatch, permuted_pieces
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.signing_identities import Identity
 

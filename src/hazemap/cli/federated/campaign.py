@@ -145,7 +145,7 @@ def start(
     **asked: Any,
 ) -> None:
     """Begin a campaign: charge its price at once, for good, and ask its devices."""
-    from hazemap.federated.server.campaign_order import CampaignOrder
+    from hazemap.federated.server.campaign_spec import CampaignOrder
     from hazemap.specs.release_spec import ReleaseSpec
 
     spec_of_map = specified(ctx, ReleaseSpec, spec, asked, table=False, dataset=name, outside="drop")

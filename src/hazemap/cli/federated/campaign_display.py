@@ -237,7 +237,7 @@ def collected(
     from hazemap.federated.aggregator.collector_client import CollectorClient
     from hazemap.federated.aggregator.task_file import TaskFile
     from hazemap.federated.protocols.dap.basic_types import Interval
-    from hazemap.federated.protocols.dap.walk_terms import Nowhere
+    from hazemap.federated.protocols.dap.privacy_parameters import Nowhere
     from hazemap.federated.server.collected_map import collected_map
     from hazemap.federated.server.collected_one_report import CollectedOneReport
     from hazemap.specs.method_from_name import among_devices

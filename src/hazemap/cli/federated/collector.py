@@ -104,14 +104,12 @@ def task(
     """
     import os
 
-    from hazemap.federated.aggregator.measurement_names import measurement_of
     from hazemap.federated.aggregator.task_file import new_task_files
-    from hazemap.federated.aggregator.task_noise import noise_within
+    from hazemap.federated.aggregator.task_records import measurement_of, noise_within
+    from hazemap.federated.protocols.dap.privacy_parameters import Nowhere, WalkTerms
     from hazemap.federated.protocols.dap.resource_paths import id_text
-    from hazemap.federated.protocols.dap.task import Task
-    from hazemap.federated.protocols.dap.task_configuration import BatchMode
+    from hazemap.federated.protocols.dap.task import BatchMode, Task
     from hazemap.federated.protocols.dap.versions import VERSIONS
-    from hazemap.federated.protocols.dap.walk_terms import Nowhere, WalkTerms
     from hazemap.specs.parsing import budget
     from hazemap.vdaf.poplar1 import MOST_PREFIXES
 

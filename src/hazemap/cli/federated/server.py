@@ -232,7 +232,7 @@ def audit(
     trust_certificate: TrustCertificate = None,
 ) -> None:
     """Print the audit log as JSON lines, or check it."""
-    from hazemap.federated.server.audit_log import checked
+    from hazemap.federated.server.roles import checked
 
     if file is not None:
         lines = read_text(file, "the log", 1 << 32).splitlines()

@@ -41,7 +41,7 @@ def shuffler(
     """
     from hashlib import sha256
 
-    from hazemap.federated.shuffler.analyser_tokens import FIRST
+    from hazemap.federated.shuffler.analyser_client import FIRST
     from hazemap.federated.shuffler.batch_limits import BatchLimits
     from hazemap.federated.shuffler.shuffler_process import ShufflerProcess
 

@@ -97,7 +97,7 @@ def begin(
 ) -> None:
     """Begin a study. Its rounds cost; beginning it does not."""
     from hazemap.codec import dumps
-    from hazemap.federated.server.study_order import StudyOrder
+    from hazemap.federated.server.studies import StudyOrder
     from hazemap.federated.server.study_statement import assumed
 
     spec = StudyOrder(

@@ -13,28 +13,33 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from hazemap.errors import CodecError, InputError, StoreError
-from hazemap.federated.aggregator.aggregator_metrics import AggregatorMetrics
-from hazemap.federated.aggregator.aggregator_routes import AggregatorRoutes, ServedTask
+from hazemap.federated.aggregator.aggregator_routes import (
+    AggregatorMetrics,
+    AggregatorRoutes,
+    ServedTask,
+    provisioning_route,
+)
 from hazemap.federated.aggregator.helper_service import HelperService
-from hazemap.federated.aggregator.hpke_key_ring import HpkeKeyStore
+from hazemap.federated.aggregator.hpke_key_ring import HpkeKeyStore, OpenedShares
 from hazemap.federated.aggregator.leader_driver import LeaderDriver, check_endpoint, helper_line
-from hazemap.federated.aggregator.leader_service import LeaderService
-from hazemap.federated.aggregator.opened_shares import OpenedShares
-from hazemap.federated.aggregator.provisioning_route import provisioning_route
-from hazemap.federated.aggregator.report_expiry import expiry_writes
+from hazemap.federated.aggregator.leader_service import LeaderService, expiry_writes
 from hazemap.federated.aggregator.schema import SCHEMA
-from hazemap.federated.aggregator.served_tasks import aggregator_task, register_tasks
 from hazemap.federated.aggregator.task_file import ROLES, TaskFile
-from hazemap.federated.aggregator.task_retention import ending_write, forgetting_writes, over, retention
+from hazemap.federated.aggregator.task_records import (
+    aggregator_task,
+    ending_write,
+    forgetting_writes,
+    over,
+    register_tasks,
+    retention,
+)
 from hazemap.federated.aggregator.task_shelf import TOKEN_FILE, TaskShelf
 from hazemap.federated.protocols.dap.basic_types import Role
 from hazemap.federated.protocols.dap.resource_paths import id_text
-from hazemap.federated.service.housekeeping import alongside, ended, housekeeping
+from hazemap.federated.service.housekeeping import alongside, ended, housekeeping, settled
 from hazemap.federated.service.http_limits import HttpLimits
-from hazemap.federated.service.page_origins import checked_origins
 from hazemap.federated.service.route_guard import Application
-from hazemap.federated.service.served_address import ServedAddress
-from hazemap.federated.service.settled_memory import settled
+from hazemap.federated.service.served_address import ServedAddress, checked_origins
 from hazemap.federated.service.state_folder import StateFolder
 from hazemap.federated.service.steady_clock import is_steady
 from hazemap.federated.service.store import Store

@@ -1,27 +1,34 @@
-"""An aggregator as an ASGI application: the resources of DAP-18, and uploads of DAP-09."""
+"""An aggregator as an ASGI application: the resources of DAP-18, uploads of DAP-09, `POST hazemap/tasks`, metrics.
+
+Coordinators give an aggregator tasks by the last route: a task file is its body. No label of a metric names a person or
+an address. A task is named by the first letters of its id, as in the log.
+"""
 
 import asyncio
 import logging
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Final
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
-from hazemap.errors import CodecError
-from hazemap.federated.aggregator.aggregator_metrics import AggregatorMetrics
+from hazemap.errors import CodecError, InputError
 from hazemap.federated.aggregator.helper_service import HelperService
 from hazemap.federated.aggregator.hpke_key_ring import HpkeKeyStore
 from hazemap.federated.aggregator.leader_service import LeaderService
+from hazemap.federated.aggregator.task_file import TaskFile
+from hazemap.federated.aggregator.task_shelf import TaskShelf
 from hazemap.federated.protocols.dap.aggregation_messages import (
     AggregationJobContinueReq,
     AggregationJobInitReq,
     AggregationJobResp,
 )
+from hazemap.federated.protocols.dap.aggregator_task import AggregatorTask
 from hazemap.federated.protocols.dap.basic_types import JOB_ID, TASK_ID
 from hazemap.federated.protocols.dap.collection_messages import (
     AggregateShare,
@@ -29,14 +36,20 @@ from hazemap.federated.protocols.dap.collection_messages import (
     CollectionJobReq,
     CollectionJobResp,
 )
-from hazemap.federated.protocols.dap.hpke_configs import HpkeConfigList
-from hazemap.federated.protocols.dap.media_types import PROBLEM, Message, message_name
 from hazemap.federated.protocols.dap.problem_types import DapProblem, ProblemDocument, ProblemType
-from hazemap.federated.protocols.dap.resource_paths import id_text, read_id
-from hazemap.federated.protocols.dap.upload_messages import UploadErrors, UploadRequest
-from hazemap.federated.protocols.dap.upload_messages_09 import HPKE_CONFIG_LIST, Report09
+from hazemap.federated.protocols.dap.resource_paths import (
+    PROBLEM,
+    PROVISIONING,
+    Message,
+    id_text,
+    message_name,
+    read_id,
+)
+from hazemap.federated.protocols.dap.upload_messages import HPKE_CONFIG_LIST, Report09, UploadErrors, UploadRequest
+from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfigList
+from hazemap.federated.service.access_tokens import kept
 from hazemap.federated.service.http_limits import BODY, HttpLimits
-from hazemap.federated.service.page_origins import PageAccess
+from hazemap.federated.service.prometheus_text import DurationHistogram, ServerMetrics, histograms, labels, series
 from hazemap.federated.service.rate_limit import RateLimit
 from hazemap.federated.service.route_guard import (
     Application,
@@ -50,7 +63,61 @@ from hazemap.federated.service.route_guard import (
     headers_of,
     place_from,
 )
+from hazemap.federated.service.served_address import PageAccess
 from hazemap.federated.service.store import Contradiction, Store, Write
+
+_STORED: Final = (
+    ("reports_waiting", "gauge", "Reports that were taken and are not in a sum yet.", "reports WHERE body IS NOT NULL"),
+    ("jobs_open", "gauge", "Aggregation jobs that are under way.", "jobs WHERE request IS NOT NULL"),
+    ("batches_total", "counter", "Batches that were closed, once a level.", "collected"),
+)
+
+
+@dataclass(eq=False)
+class AggregatorMetrics(ServerMetrics):
+    """What an aggregator counts of itself since it was started.
+
+    >>> metrics = AggregatorMetrics()
+    >>> metrics.requests["reports", "", 200] += 1
+    """
+
+    def text(self, store: Store, ages: Mapping[bytes, DurationHistogram], tasks: Iterable[AggregatorTask]) -> str:
+        """Everything in the text format 0.0.4; `ages` are of the reports of each task. O(tasks), and an index."""
+        known = [({"task": _name(task)}, times) for task, times in ages.items()]
+        old = histograms("report_age_seconds", "Our clock less a report's time, rounded down as tasks say.", known)
+        return self.written([*_stored(store), *_admitted(tasks), *old], store.commit_seconds)
+
+
+def _admitted(tasks: Iterable[AggregatorTask]) -> list[str]:
+    """Who may report to each task that is served: whoever shows an issuer's credential, or anybody."""
+    rows = []
+    for each in tasks:
+        admission, name = each.task.admission, _name(each.task.id)
+        issuer = "none" if admission is None else admission.issuer.hex()[:16]
+        most = (each.open_reports or 0) if admission is None else admission.reports
+        rows.append((labels(task=name, issuer=issuer), most))
+    about = "Reports that are taken at most; without an issuer, from whoever sends them."
+    return series("reports_admitted", "gauge", about, rows)
+
+
+def _stored(store: Store) -> list[str]:
+    """What the store has of each task."""
+    names = {number: _name(bytes(task)) for number, task in store.read("SELECT task, id FROM tasks")}
+    lines: list[str] = []
+    for name, kind, about, what in _STORED:
+        found = store.read(f"SELECT task, count(*) FROM {what} GROUP BY task ORDER BY task")  # noqa: S608 - ours
+        lines += series(name, kind, about, [(labels(task=names[task]), number) for task, number in found])
+    counted = store.read("SELECT task, sum(count) FROM shards GROUP BY task ORDER BY task")
+    rows = [(labels(task=names[task]), int(number)) for task, number in counted]
+    lines += series("reports_counted_total", "counter", "Reports that are in a sum, once a level.", rows)
+    refused = store.read("SELECT task, reason, number FROM rejections ORDER BY task, reason")
+    rows = [(labels(task=names[task], reason=reason), number) for task, reason, number in refused]
+    return lines + series("reports_rejected_total", "counter", "Reports that were not taken.", rows)
+
+
+def _name(task: bytes) -> str:
+    return id_text(task)[:8]
+
 
 log = logging.getLogger("hazemap.federated.aggregator")
 
@@ -289,3 +356,19 @@ def _created(request: Request, kind: type[Message], resource: bytes, body: bytes
         headers["Retry-After"] = str(AGAIN)
         return Response(status_code=201, headers=headers)
     return Response(body, 201, media_type=kind.media_type(), headers=headers)
+
+
+def provisioning_route(token: str, shelf: TaskShelf, begin: Callable[[TaskFile], None]) -> Row:
+    """The route. A task that is there already is taken again, for nothing: a coordinator may repeat itself."""
+    accepted = kept(token)
+
+    async def take(request: Request) -> Response:
+        authorize(request.scope, accepted)
+        body = await body_of(request, BODY)
+        try:
+            new = await asyncio.to_thread(shelf.take, body, begin)
+        except (InputError, CodecError) as error:
+            return JSONResponse({"error": str(error)}, 422)
+        return Response(status_code=201 if new else 200)
+
+    return f"/{PROVISIONING}", take, "POST"

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 from hazemap.errors import CodecError, InputError, NotOpened, Refused, Unreachable
 from hazemap.federated.aggregator.leader_driver import check_endpoint
 from hazemap.federated.aggregator.task_file import TaskFile
-from hazemap.federated.protocols.dap.answer_sizes import longest_result
 from hazemap.federated.protocols.dap.basic_types import JOB_ID, Interval
 from hazemap.federated.protocols.dap.collection_messages import CollectionJobReq, CollectionJobResp
 from hazemap.federated.protocols.dap.collector import AggregateResult, Collector
 from hazemap.federated.protocols.dap.problem_types import ProblemType, read_problem
+from hazemap.federated.protocols.dap.report_sizes import longest_result
 from hazemap.federated.protocols.dap.resource_paths import collection_jobs, read_id
 from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
-from hazemap.federated.service.bounded_answer import asked
+from hazemap.federated.service.operator_line import asked
 from hazemap.vdaf.hpke import Kem, KeyPair
 
 if TYPE_CHECKING:

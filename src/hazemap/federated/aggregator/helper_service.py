@@ -6,9 +6,8 @@ from threading import Lock
 from typing import Final
 
 from hazemap.federated.aggregator.change_writes import change_writes, rejection_writes
-from hazemap.federated.aggregator.hpke_key_ring import DecryptionKeyRing
-from hazemap.federated.aggregator.opened_shares import OpenedShares, RememberingKeys
-from hazemap.federated.aggregator.report_room import ReportRoom
+from hazemap.federated.aggregator.hpke_key_ring import DecryptionKeyRing, OpenedShares, RememberingKeys
+from hazemap.federated.aggregator.leader_service import ReportRoom
 from hazemap.federated.aggregator.task_records import TaskRecords
 from hazemap.federated.aggregator.work_log import log_work
 from hazemap.federated.protocols.dap.aggregator_changes import Outcome, SpendCredentials

@@ -1,15 +1,20 @@
-"""An aggregator's HPKE keys: each is announced a while after it is made, and opens a while after it is not any more.
+"""An aggregator's HPKE keys, and the shares that they opened.
 
     made ── pending (1 h) ── active (12 weeks) ── expired (1 week) ── forgotten
 
-What opens a report is whatever is not deleted yet, so that a clock that was ahead for a while costs no report.
+Every key that is not deleted opens reports, so that a clock that was ahead for a while costs no report. A key is
+pending so that every process of an aggregator knows it before a client does; while it is expired, reports of clients
+that have cached it still open. Private keys are stored under a key that is in the aggregator's folder.
 
-A key is pending so that every process of an aggregator knows it before a client does; while it is expired, reports of
-clients that have cached it still open. Private keys are stored under a key that is in the aggregator's folder.
+Opening a share costs a key agreement, as much as a level of verification does besides, and a walk verifies each report
+level after level. So opened shares are kept in the memory of the process that holds the keys, and never on a disk.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
+from threading import Lock
 from types import MappingProxyType
 from typing import Final
 
@@ -18,7 +23,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from hazemap.errors import InputError, Refused, StoreError
 from hazemap.federated.protocols.dap.basic_types import HpkeCiphertext
-from hazemap.federated.protocols.dap.hpke_configs import HpkeConfig, HpkeConfigList
+from hazemap.federated.protocols.dap.input_share_opening import DecryptionKeys
+from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfig, HpkeConfigList
 from hazemap.federated.service.store import Store, Write
 from hazemap.vdaf.hpke import Aead, CipherSuite, Kdf, Kem, KeyPair
 
@@ -143,3 +149,58 @@ class HpkeKeyStore:
 
 def _bound(config: int, kem: int) -> bytes:
     return b"hazemap hpke key" + bytes([config]) + int(kem).to_bytes(2, "big")
+
+
+MOST_BYTES: Final = 128 << 20
+"""Of all shares that a process keeps, with what Python adds: those of some 100,000 reports of 46 bits."""
+_AROUND: Final = 256
+
+
+class OpenedShares:
+    """The shares that were opened last.
+
+    >>> OpenedShares().size
+    0
+    """
+
+    def __init__(self, most: int = MOST_BYTES) -> None:
+        self._most, self._lock = most, Lock()
+        self._shares: OrderedDict[bytes, bytes] = OrderedDict()
+        self.size = 0
+
+    def get(self, name: bytes) -> bytes | None:
+        """A share by its name; None for one that is not kept."""
+        with self._lock:
+            if name in self._shares:
+                self._shares.move_to_end(name)
+            return self._shares.get(name)
+
+    def put(self, name: bytes, share: bytes) -> None:
+        """Keep a share, and let go of the oldest where there are too many."""
+        with self._lock:
+            if name not in self._shares:
+                self._shares[name] = share
+                self.size += len(share) + _AROUND
+            while self.size > self._most:
+                self.size -= len(self._shares.popitem(last=False)[1]) + _AROUND
+
+
+@dataclass(frozen=True)
+class RememberingKeys:
+    """Keys that open the same share, bound to the same data, once."""
+
+    keys: DecryptionKeys
+    shares: OpenedShares
+
+    def knows(self, config_id: int) -> bool:
+        """Whether there is such a key."""
+        return self.keys.knows(config_id)
+
+    def open(self, sealed: HpkeCiphertext, info: bytes, aad: bytes) -> bytes:
+        """What was sealed; `Refused` if it does not open: that is not kept."""
+        name = sha256(b"".join(len(part).to_bytes(4, "big") + part for part in (sealed.to_bytes(), info, aad))).digest()
+        found = self.shares.get(name)
+        if found is None:
+            found = self.keys.open(sealed, info, aad)
+            self.shares.put(name, found)
+        return found

@@ -17,10 +17,9 @@ from hazemap.federated.protocols.dap.aggregation_messages import AggregationJobC
 from hazemap.federated.protocols.dap.basic_types import JOB_ID
 from hazemap.federated.protocols.dap.collection_messages import AggregateShareReq
 from hazemap.federated.protocols.dap.leader_jobs import AbandonedJob
-from hazemap.federated.protocols.dap.media_types import Message
 from hazemap.federated.protocols.dap.problem_types import ProblemType, read_problem
-from hazemap.federated.protocols.dap.resource_paths import aggregate_shares, aggregation_jobs, read_id
-from hazemap.federated.service.bounded_answer import WORDS, asked_async
+from hazemap.federated.protocols.dap.resource_paths import Message, aggregate_shares, aggregation_jobs, read_id
+from hazemap.federated.service.operator_line import WORDS, asked_async
 
 if TYPE_CHECKING:
     import httpx

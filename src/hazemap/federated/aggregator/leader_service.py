@@ -1,8 +1,14 @@
 """The leader with its storage: takes reports, answers collectors, and says what to ask the helper next.
 
-Whoever drives it asks for requests, sends them, and gives back what came: `requests`, then `answered` or `failed`. A
-request stays until it is answered, through any number of restarts, and is the same bytes each time. A lease keeps two
-workers from sending the same one; that it was sent twice does no harm, so leases are not written.
+Its driver asks for requests, sends them, and gives back what came: `requests`, then `answered` or `failed`. A request
+stays until it is answered, through any number of restarts, and is the same bytes each time. A lease keeps two workers
+from sending the same one; that it was sent twice does no harm, so leases are not written.
+
+A task has room for as many reports as there are credentials, or as it is declared open to. Reports that have expired
+are refused by their time, so their ids are deleted. That time is written in the change that deletes them, and never
+goes back: a report whose claim was deleted is not claimed again, though a clock that was ahead is put right. Reports of
+an aggregation job that is under way are kept until it is done, since the other server may have counted them with the
+rest of the job. A helper gives a job up that has only expired reports: its leader may have done so long ago.
 """
 
 from collections import Counter, OrderedDict
@@ -14,25 +20,55 @@ from typing import Final
 
 from hazemap.errors import CodecError
 from hazemap.federated.aggregator.change_writes import change_writes, rejection_writes
-from hazemap.federated.aggregator.hpke_key_ring import DecryptionKeyRing
-from hazemap.federated.aggregator.opened_shares import OpenedShares, RememberingKeys
-from hazemap.federated.aggregator.report_room import ReportRoom
+from hazemap.federated.aggregator.hpke_key_ring import DecryptionKeyRing, OpenedShares, RememberingKeys
 from hazemap.federated.aggregator.request_leases import RequestLeases
 from hazemap.federated.aggregator.task_records import TaskRecords
 from hazemap.federated.aggregator.work_log import log, log_work
 from hazemap.federated.protocols.dap.aggregator_changes import AddReports, CollectionJob, Outcome
 from hazemap.federated.protocols.dap.aggregator_task import AggregatorTask
-from hazemap.federated.protocols.dap.answer_sizes import longest_aggregation_answer, longest_share
-from hazemap.federated.protocols.dap.basic_types import BATCH_ID
+from hazemap.federated.protocols.dap.basic_types import BATCH_ID, Role
 from hazemap.federated.protocols.dap.batches import Batch
 from hazemap.federated.protocols.dap.collection_messages import AggregateShareReq, CollectionJobReq
-from hazemap.federated.protocols.dap.leader_collections import LeaderCollections
-from hazemap.federated.protocols.dap.leader_jobs import AbandonedJob, LeaderJobs
+from hazemap.federated.protocols.dap.leader_jobs import AbandonedJob, LeaderCollections, LeaderJobs
 from hazemap.federated.protocols.dap.leader_uploads import uploaded, uploaded_09
 from hazemap.federated.protocols.dap.problem_types import ProblemDocument
-from hazemap.federated.protocols.dap.report_sizes import ReportSizes
-from hazemap.federated.service.duration_histogram import DurationHistogram
+from hazemap.federated.protocols.dap.report_sizes import ReportSizes, longest_aggregation_answer, longest_share
+from hazemap.federated.service.prometheus_text import DurationHistogram
 from hazemap.federated.service.store import Store, Write
+
+LOOK: Final = 60
+"""Seconds between two counts of a task that is full: reports that have expired leave room again."""
+_PART: Final = 8
+"""A task is counted again once this part of the room that there was is taken: some 100 times until it is full."""
+
+
+class ReportRoom:
+    """A task's room. What is stored is counted seldom, as that is a walk over an index.
+
+    Another process that takes reports of the same task is seen at the next count; credentials count once all the same.
+    """
+
+    def __init__(self, task: AggregatorTask, records: TaskRecords) -> None:
+        admission = task.task.admission
+        self._most = (task.open_reports or 0) if admission is None else admission.reports
+        self._count = records.stored if admission is None else records.all_spent
+        self._stored = self._until = 0
+        self._looked: int | None = None
+
+    def left(self, now: int) -> int:
+        """Reports that there is room for."""
+        full = self._stored >= self._most
+        if self._looked is None or (full and not 0 <= now - self._looked < LOOK):
+            self._stored, self._looked = self._count(), now
+            self._until = self._stored + max(0, self._most - self._stored) // _PART
+        return max(0, self._most - self._stored)
+
+    def taken(self, reports: int) -> None:
+        """So many more are stored, or about to be; some of them may have been here."""
+        self._stored += reports
+        if reports and self._stored >= self._until:
+            self._looked = None
+
 
 JOB: Final = 256
 """Reports of one aggregation job, at most."""
@@ -311,3 +347,32 @@ class LeaderService:
         elif outcome.changes:
             self._going.pop(outcome.resource, None)
         return outcome
+
+
+_MARK = (
+    "INSERT INTO forgotten VALUES (?, ?) ON CONFLICT (task) DO UPDATE SET earliest = "
+    "CASE WHEN excluded.earliest > forgotten.earliest THEN excluded.earliest ELSE forgotten.earliest END"
+)
+_BEFORE = "(SELECT earliest FROM forgotten WHERE task = ?)"
+
+
+def expiry_writes(number: int, task: AggregatorTask, now: int) -> list[Write]:
+    """Forget the expired reports of a task, claims to them, shares of their sums; what was collected is kept."""
+    if task.report_expiry is None:
+        return []
+    verifying = "(SELECT job FROM jobs WHERE task = ? AND request IS NOT NULL)"
+    old = f"task = ? AND time < {_BEFORE}"
+    claimed = f"(SELECT report FROM claims WHERE {old} AND job IN {verifying})"  # noqa: S608 - ours
+    reports = f"DELETE FROM reports WHERE {old} AND report NOT IN {claimed}"  # noqa: S608 - ours
+    claims = f"DELETE FROM claims WHERE {old} AND job NOT IN {verifying}"  # noqa: S608 - ours
+    shards = f"UPDATE shards SET share = NULL WHERE task = ? AND last_time < {_BEFORE}"  # noqa: S608 - ours
+    going = f"(SELECT job FROM claims WHERE task = ? AND time >= {_BEFORE})"  # noqa: S608 - ours
+    given_up = f"task = ? AND request IS NOT NULL AND job NOT IN {going}"
+    released = f"UPDATE jobs SET request = NULL WHERE {given_up}"  # noqa: S608 - ours
+    return [
+        Write(_MARK, (number, task.earliest(now))),
+        *([Write(released, (number,) * 3)] if task.role is Role.HELPER else []),
+        Write(reports, (number,) * 5),
+        Write(claims, (number,) * 3),
+        Write(shards, (number,) * 2),
+    ]

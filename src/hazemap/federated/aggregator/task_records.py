@@ -1,16 +1,41 @@
-"""What an aggregator has written of one task, for its state machines."""
+"""Tasks of an aggregator: the folder of task files, the stored rows of each task, its noise, and its end.
+
+Task files never change, and no id is forgotten. Noise is rounded up, never down. A measurement is written as `count`,
+`sum:MAX`, `vector:LENGTH:MAX`, `histogram:CELLS`, … When a task is over for good, its reports, jobs, shares, results
+and terms are deleted; until then a collector that comes late gets what it paid for, by the same bytes. A row with the
+task's id stays, so that the same task is not begun again: reports that devices paid for once would then be added up
+with new noise.
+"""
 
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
+from fractions import Fraction
 from hashlib import sha256
 from itertools import islice
+from math import ceil, isqrt
 from typing import Any, Final
 
+from hazemap.errors import InputError
+from hazemap.federated.aggregator.task_file import ROLES, TaskFile
 from hazemap.federated.protocols.dap.aggregator_changes import AggregationJob, CollectionJob
-from hazemap.federated.protocols.dap.basic_types import BATCH_ID, Interval
-from hazemap.federated.protocols.dap.batches import Batch
-from hazemap.federated.protocols.dap.bucket_shards import BucketShard
+from hazemap.federated.protocols.dap.aggregator_task import AggregatorTask, DrawNoise
+from hazemap.federated.protocols.dap.basic_types import BATCH_ID, Interval, Role
+from hazemap.federated.protocols.dap.batches import Batch, BucketShard
+from hazemap.federated.protocols.dap.privacy_parameters import MICRO, PrivacyParameters
+from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
 from hazemap.federated.protocols.dap.upload_messages import Report
+from hazemap.federated.protocols.dap.vdaf_configuration import (
+    CountConfiguration,
+    HistogramConfiguration,
+    MultihotConfiguration,
+    Poplar1Configuration,
+    SumConfiguration,
+    SumVecConfiguration,
+    VdafConfiguration,
+)
+from hazemap.federated.service.store import Store, Write
+from hazemap.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
+from hazemap.privacy.random_stream import Stream
 
 Read = Callable[..., list[tuple[Any, ...]]]
 """A store's `read`: SQL, then its values."""
@@ -270,3 +295,159 @@ def batch_times(batch: Batch) -> tuple[int, int]:
 
 def _bytes(value: Any) -> bytes | None:
     return None if value is None else bytes(value)
+
+
+KEPT: Final = 14 * 86_400
+"""Seconds after its end for which a task is served whose file does not say after how many its reports expire."""
+FORGOTTEN: Final = b""
+"""The terms of a task that is over, in the store."""
+_ROWS: Final = (
+    "claims",
+    "shards",
+    "jobs",
+    "reports",
+    "credentials",
+    "questions",
+    "aggregate_shares",
+    "collections",
+    "collected",
+    "rejections",
+)
+
+
+def retention(file: TaskFile) -> int:
+    """Seconds after its end for which a task is served: as long as its last reports, and what was made of them.
+
+    >>> KEPT // 86_400
+    14
+    """
+    return KEPT if file.report_expiry is None else file.report_expiry
+
+
+def over(file: TaskFile, now: int) -> bool:
+    """Whether a task's time is over, and the time for which it is kept after that. One without an end is never over."""
+    interval = file.task.interval
+    return interval is not None and interval.end * file.task.time_precision + retention(file) < now
+
+
+def ending_write(number: int) -> Write:
+    """From now on this task is nobody's: whatever else is left of it is deleted afterwards, or at the next start."""
+    return Write("UPDATE tasks SET terms = ? WHERE task = ?", (FORGOTTEN, number))
+
+
+def forgetting_writes(number: int) -> list[Write]:
+    """Delete all that is left of a task, a table at a time."""
+    return [Write(f"DELETE FROM {table} WHERE task = ?", (number,)) for table in _ROWS]  # noqa: S608 - ours
+
+
+LEAST_BATCH: Final = 1
+
+
+def aggregator_task(file: TaskFile, stream: Callable[[], Stream] = Stream.from_os) -> AggregatorTask:
+    """What an aggregator makes of its file. Its noise is that of the task, each time from a fresh stream."""
+    role = ROLES.get(file.party)
+    if role is None or file.verify_key is None or file.collector is None:
+        raise InputError(f"this is the file of a {file.party}: an aggregator takes a leader's or a helper's")
+    task = file.task
+    noise: DrawNoise | None = (lambda law, size: law.draw(stream(), size)) if task.noisy else None
+    terms = file.report_expiry, file.open_reports
+    return AggregatorTask(task, role, vdaf_of(task), file.verify_key, file.collector, noise, *terms)
+
+
+def register_tasks(store: Store, files: Iterable[TaskFile], role: Role) -> dict[bytes, int]:
+    """The number of each task in the store; `InputError` for a file of another role, or a task that has changed."""
+    numbers = {bytes(task): (number, bytes(terms)) for number, task, terms in store.read("SELECT * FROM tasks")}
+    after = max((number for number, _ in numbers.values()), default=0)
+    for file in files:
+        task = file.task
+        if ROLES.get(file.party) is not role:
+            raise InputError(f"this aggregator is a {role.name.lower()}; a task file is of a {file.party}")
+        terms = sha256(task.configuration + (file.verify_key or b"") + task.version.tag).digest()
+        known = numbers.get(task.id)
+        if known is not None and known[1] == FORGOTTEN:
+            raise InputError("a task of this id is over, and was forgotten: give a new one an id of its own")
+        if known is not None and known[1] != terms:
+            raise InputError(
+                "a task is another than it was: a task never changes, so give the new one an id of its own"
+            )
+        if known is None:
+            after += 1
+            store.write_now(Write("INSERT INTO tasks VALUES (?, ?, ?)", (after, task.id, terms)))
+            numbers[task.id] = (after, terms)
+    return {task: number for task, (number, _) in numbers.items()}
+
+
+_DOUBLINGS = 60
+
+
+def noise_within(measured: VdafConfiguration, epsilon: Fraction, delta: Fraction, levels: int) -> PrivacyParameters:
+    """The least noise, in millionths, whose price of all levels is within ε: Laplace at δ = 0, else Gaussian.
+
+    >>> from hazemap.federated.protocols.dap.vdaf_configuration import HistogramConfiguration
+    >>> noise_within(HistogramConfiguration(64, 8), Fraction(1, 2), Fraction(0), 1).noise
+    DiscreteLaplace(scale=Fraction(2, 1))
+    """
+    if not 0 < epsilon <= 1000 or not 0 <= delta < 1:
+        raise InputError("ε is above 0 and at most 1000, and δ from 0 to below 1")
+    if (epsilon * MICRO).denominator != 1 or (delta and (1 / delta).denominator != 1):
+        raise InputError("ε is a whole number of millionths, and 1/δ a whole number")
+    if not delta:
+        scale = Fraction(ceil(levels * measured.norm_1 / epsilon * MICRO), MICRO)
+        return _checked(PrivacyParameters.of(DiscreteLaplace(scale), levels, epsilon), measured)
+    low, high = 0, 1
+    while not _fits(measured, Fraction(high, MICRO), levels, epsilon, delta):
+        low, high = high, 2 * high
+        if high.bit_length() > _DOUBLINGS:
+            raise InputError("no noise that can be drawn is within so small a budget")
+    while high - low > 1:
+        middle = (low + high) // 2
+        enough = _fits(measured, Fraction(middle, MICRO), levels, epsilon, delta)
+        low, high = (low, middle) if enough else (middle, high)
+    noise = DiscreteGaussian(Fraction(high, MICRO))
+    return _checked(PrivacyParameters.of(noise, levels, epsilon, delta), measured)
+
+
+def _fits(measured: VdafConfiguration, variance: Fraction, levels: int, epsilon: Fraction, delta: Fraction) -> bool:
+    return PrivacyParameters.of(DiscreteGaussian(variance), levels, epsilon, delta).price(measured) <= epsilon
+
+
+def _checked(parameters: PrivacyParameters, measured: VdafConfiguration) -> PrivacyParameters:
+    parameters.check(measured)
+    return parameters
+
+
+MEASUREMENTS: Final = "count, sum:MAX, vector:LENGTH:MAX, histogram:CELLS, bits:LENGTH:MOST, prefixes:BITS"
+_PARTS: Final = {"count": 0, "sum": 1, "vector": 2, "histogram": 1, "bits": 2, "prefixes": 1}
+
+
+def measurement_of(text: str) -> VdafConfiguration:
+    """The VDAF for a measurement; proofs are cut into about as many chunks as each is long, which keeps them short.
+
+    >>> measurement_of("histogram:4096")
+    HistogramConfiguration(length=4096, chunk_length=64)
+    """
+    name, *parts = text.split(":")
+    if len(parts) != _PARTS.get(name, -1) or not all(part.isascii() and part.isdecimal() for part in parts):
+        raise InputError(f"a task measures one of {MEASUREMENTS}; found {text!r:.60}")
+    if any(len(part) > 20 for part in parts):
+        raise InputError(f"a number of {text!r:.60} is too large")
+    numbers = [int(part) for part in parts]
+    match name:
+        case "count":
+            return CountConfiguration()
+        case "sum":
+            return SumConfiguration(*numbers)
+        case "vector":
+            length, most = numbers
+            return SumVecConfiguration(length, most, _chunk(length * most.bit_length()))
+        case "histogram":
+            return HistogramConfiguration(numbers[0], _chunk(numbers[0]))
+        case "bits":
+            length, most = numbers
+            return MultihotConfiguration(length, _chunk(length + most.bit_length()), most)
+        case _:
+            return Poplar1Configuration(*numbers)
+
+
+def _chunk(length: int) -> int:
+    return max(1, isqrt(length))

@@ -12,7 +12,7 @@ from typing import Final
 
 from hazemap.errors import CodecError, FileError, InputError
 from hazemap.federated.aggregator.task_file import LARGEST, TaskFile
-from hazemap.federated.aggregator.task_retention import over
+from hazemap.federated.aggregator.task_records import over
 from hazemap.federated.protocols.dap.resource_paths import id_text
 
 log = logging.getLogger("hazemap.federated.aggregator")

@@ -1,11 +1,13 @@
-"""Rounds whose reports go to other servers: the coordinator only says what is asked, and hears who has reported.
+"""Rounds whose reports go to other servers: the coordinator announces what is asked, and hears who has reported.
 
 A device is shown the announcement until it says that its report has arrived where it goes, or that it declines. What
 it says is on the disk before it is acknowledged. A round that was announced keeps its people and its batch however
-often the server is started: a device that has reported sends the same bytes again, for nothing.
+often the server is started: a device that has reported sends the same bytes again, for nothing. Polling intervals are
+short enough for the work and long enough for the server.
 """
 
 import asyncio
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -15,7 +17,7 @@ from typing import Final
 from hazemap.errors import NotOpened, Refused
 from hazemap.federated.server.campaign_store import CampaignStore
 from hazemap.federated.server.device_enrolment import Device, SeatTask
-from hazemap.federated.server.round_failure import PAID
+from hazemap.federated.server.failed_round import PAID
 from hazemap.federated.server.shard import LateAnswer
 from hazemap.federated.service.store import Contradiction, Write
 from hazemap.federated.trust.report_carriers import ANNOUNCED
@@ -245,3 +247,43 @@ class AnnouncedRounds:
         await self._store.write(Write(_REPLY, (*state, batch, device.name)), *also)
         there.states[device.name] = state
         there.changed.set()
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Waits that keep the polls of any number of devices near a rate.
+
+    With n devices, each of which asks every w seconds, the server sees n/w polls a second. Where a device takes part
+    in a secure sum that waits for others it comes back after n/`busy` seconds, n the people in running sums, but not
+    sooner than `least`; otherwise after N/`idle`, N all devices, and between `least` and `most`: at the shorter end
+    while a campaign is about to ask. Each wait is drawn from half to one and a half of that, so that devices that
+    were started together drift apart.
+
+    >>> Pace().idle_wait(5_000, asking=False), Pace().busy_wait(2_000)
+    (20.0, 2.0)
+    """
+
+    busy: float = 1_000
+    idle: float = 250
+    least: float = 0.5
+    most: float = 300
+    calm: float = 10
+
+    def busy_wait(self, people: int) -> float:
+        """Seconds for one that takes part in a sum, on average."""
+        return max(self.least, people / self.busy)
+
+    def idle_wait(self, devices: int, asking: bool) -> float:
+        """Seconds for one that has nothing to do, on average; `asking`: a campaign is running."""
+        if asking:
+            return min(self.most, max(2 * self.least, devices / self.busy))
+        return min(self.most, max(self.calm, devices / self.idle))
+
+    def recent(self, devices: int) -> float:
+        """Who was not heard of for so long, three waits, is not there."""
+        return 4.5 * self.idle_wait(devices, asking=False) + 5
+
+
+def jittered(wait: float) -> float:
+    """A wait from half to one and a half as long, uniformly."""
+    return wait * (0.5 + int.from_bytes(os.urandom(2), "big") / 65536)

@@ -3,11 +3,10 @@
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
-from hazemap.federated.server.announced_rounds import AnnouncedRounds
+from hazemap.federated.server.announced_rounds import AnnouncedRounds, Pace
 from hazemap.federated.server.campaign_store import CampaignStore
 from hazemap.federated.server.device_enrolment import EnrolledDevices
 from hazemap.federated.server.peer_servers import PeerServers
-from hazemap.federated.server.polling_interval import Pace
 from hazemap.federated.server.shard import RunningShards
 from hazemap.privacy.signing_identities import Identity
 

@@ -13,10 +13,10 @@ import numpy as np
 from hazemap.errors import InputError
 from hazemap.federated.aggregator.collector_client import CollectorClient
 from hazemap.federated.protocols.dap.basic_types import Interval
+from hazemap.federated.protocols.dap.privacy_parameters import Nowhere
 from hazemap.federated.protocols.dap.task import Task
 from hazemap.federated.protocols.dap.vdaf_configuration import Poplar1Configuration
-from hazemap.federated.protocols.dap.walk_terms import Nowhere
-from hazemap.federated.server.patient_collection import PATIENCE, collected
+from hazemap.federated.server.networked_secure_aggregation import PATIENCE, collected
 from hazemap.federated.trust.one_report import OneReportPrices, moved
 from hazemap.federated.trust.prefix_walk import CellStrings, PrefixWalk, prefix_question
 from hazemap.federated.trust.report_batch import asked_of

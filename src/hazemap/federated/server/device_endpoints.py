@@ -19,9 +19,9 @@ from starlette.requests import ClientDisconnect
 
 from hazemap.codec import Limits, parsed
 from hazemap.errors import CodecError, InputError, Refused, StoreError
+from hazemap.federated.server.announced_rounds import jittered
 from hazemap.federated.server.coordinator import Coordinator
 from hazemap.federated.server.device_enrolment import Device, Seat, SeatTask
-from hazemap.federated.server.polling_interval import jittered
 from hazemap.federated.server.role_guard import READ
 from hazemap.federated.server.shard import LateAnswer
 from hazemap.federated.service.http_limits import HttpLimits

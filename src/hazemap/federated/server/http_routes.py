@@ -23,8 +23,8 @@ from hazemap.federated.server.role_guard import RoleGuard
 from hazemap.federated.server.roles import OperatorRole, Principal
 from hazemap.federated.server.study_routes import study_routes
 from hazemap.federated.service.http_limits import HttpLimits
-from hazemap.federated.service.page_origins import PageAccess
 from hazemap.federated.service.route_guard import Receive, Row, Scope, Send, TooOften, body_of
+from hazemap.federated.service.served_address import PageAccess
 
 FOR_DEVICES = re.compile("/v1/(?:challenge|enrol|recipes|tasks(?:/.*)?)")
 """What a device in a browser's tab asks."""

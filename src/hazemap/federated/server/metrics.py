@@ -7,9 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from hazemap.federated.service.duration_histogram import DurationHistogram
-from hazemap.federated.service.prometheus_text import labels, series
-from hazemap.federated.service.server_metrics import ServerMetrics
+from hazemap.federated.service.prometheus_text import DurationHistogram, ServerMetrics, labels, series
 
 _REFUSED = (
     ("budget", ("budget", "spent", "costs", "ε")),

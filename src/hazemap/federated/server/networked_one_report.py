@@ -17,8 +17,8 @@ from hazemap.federated.server.campaign_spec import Campaign
 from hazemap.federated.server.campaign_store import stored_exchanges
 from hazemap.federated.server.carried_rounds import CarriedCampaign, exchange
 from hazemap.federated.server.collected_one_report import CollectedOneReport
+from hazemap.federated.server.networked_two_servers import SECRET, files_of, issuing, provision
 from hazemap.federated.server.stoppable_wait import stoppable
-from hazemap.federated.server.task_provisioning import SECRET, files_of, issuing, provision
 from hazemap.federated.trust.device_tasks import Task, round_price
 from hazemap.federated.trust.one_report import OneReportPrices
 from hazemap.federated.trust.prefix_walk import PrefixWalk

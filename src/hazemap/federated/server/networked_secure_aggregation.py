@@ -2,31 +2,33 @@
 
 For every query it forms shards of devices that were heard of lately, runs a secure sum in each, and adds up what was
 opened. All that it decides is stored before anybody can see it, so that a server that is started again goes on where
-it was: with the same people, in the same shards, with the same messages.
+it was: with the same people, in the same shards, with the same messages. Collections wait for a leader that is killed
+and started again.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from hazemap.codec import dumps
-from hazemap.errors import InputError, NotOpened, TranscriptMismatch, Unanswerable
+from hazemap.errors import InputError, NotOpened, TranscriptMismatch, Unanswerable, Unreachable
+from hazemap.federated.aggregator.collector_client import LONGEST, CollectorClient
+from hazemap.federated.protocols.dap.basic_types import Interval
+from hazemap.federated.protocols.dap.collector import AggregateResult
+from hazemap.federated.server.announced_rounds import Pace
 from hazemap.federated.server.campaign_spec import Campaign, Deadlines
 from hazemap.federated.server.campaign_store import CampaignStore
 from hazemap.federated.server.device_enrolment import EnrolledDevices, named
-from hazemap.federated.server.failed_round import ended_by, have_paid, reopened
-from hazemap.federated.server.polling_interval import Pace
-from hazemap.federated.server.round_failure import failure
-from hazemap.federated.server.secure_sum_events import SumEvent
-from hazemap.federated.server.secure_sum_plan import COLUMNS, SecureSumPlan, ShardOutcome, Summary, identities
+from hazemap.federated.server.failed_round import ended_by, failure, have_paid, reopened
+from hazemap.federated.server.secure_sum_plan import COLUMNS, SecureSumPlan, ShardOutcome, SumEvent, Summary, identities
 from hazemap.federated.server.shard import RunningShards
 from hazemap.federated.service.store import Write
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling, SecureSumPrices, noisy_answer
@@ -367,3 +369,26 @@ def dealt(people: Sequence[T], sizes: Sequence[int]) -> list[Sequence[T]]:
     if sum(sizes) != len(people):
         raise InputError(f"shards of {sum(sizes)} people in all cannot be made of {len(people)}")
     return [people[start:end] for start, end in pairwise(accumulate(sizes, initial=0))]
+
+
+PATIENCE = 600.0
+"""Seconds that the two servers have for a batch, unless said otherwise."""
+
+
+def collected(
+    client: CollectorClient,
+    interval: Interval,
+    agg_param: bytes = b"",
+    wait: float = PATIENCE,
+    pause: Callable[[float], None] = sleep,
+) -> AggregateResult:
+    """The result of a batch within `wait` seconds; the same request again gives the same. Errors as of `collect`."""
+    until, again = monotonic() + wait, 0.25
+    while True:
+        try:
+            return client.collect(interval, agg_param, max(0.0, until - monotonic()))
+        except Unreachable:
+            if monotonic() + again > until:
+                raise
+            pause(again)
+            again = min(2 * again, LONGEST)

@@ -21,7 +21,7 @@ from hazemap.federated.server.announced_rounds import Announcement, given_up
 from hazemap.federated.server.carried_rounds import CarriedCampaign
 from hazemap.federated.server.carried_statement import batch_of
 from hazemap.federated.server.device_enrolment import Device
-from hazemap.federated.server.round_failure import PAID
+from hazemap.federated.server.failed_round import PAID
 from hazemap.federated.shuffler.analyser_client import AnalyserClient
 from hazemap.federated.trust.cohort_assumptions import noisy_answer
 from hazemap.federated.trust.device_tasks import Task, pure

@@ -13,7 +13,7 @@ from hazemap.federated.recipes.recipe import Recipe
 from hazemap.federated.recipes.recipe_log_format import FORMAT
 from hazemap.federated.recipes.signed_policy import SignedPolicy
 from hazemap.federated.server.campaign_store import CampaignStore
-from hazemap.federated.server.hash_chain import HashChain
+from hazemap.federated.server.roles import HashChain
 from hazemap.federated.server.study_spec import StudySpec
 from hazemap.federated.service.store import Write, instant
 from hazemap.federated.trust.device_tasks import Task

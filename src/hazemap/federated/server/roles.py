@@ -1,18 +1,23 @@
-"""Who may do what: operators, analysts and auditors, each with a token of their own that ends.
+"""Roles and the log of what they did: operators, analysts and auditors, each with a token that ends.
 
 Of a token only the hash is stored. The token in the server's folder is the first operator's; it ends when its file is
-removed and the server is started again.
+removed and the server is started again. The log only grows, each entry's hash over the one before
+(`protocols.chained_log`).
 """
 
 import asyncio
 import re
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from fractions import Fraction
 from typing import Any
 
+from hazemap.codec import Limits
 from hazemap.errors import InputError
+from hazemap.federated.protocols.chained_log import BEGINNING, PAGE, LogFormat, LogHead
 from hazemap.federated.server.campaign_store import CampaignStore
 from hazemap.federated.service.access_tokens import fresh, kept
 from hazemap.federated.service.store import Write, instant
@@ -149,3 +154,74 @@ class RoleTokens:
 
     def _forget(self, name: str) -> None:
         self._by_hash = {key: held for key, held in self._by_hash.items() if held[0].name != name}
+
+
+class HashChain:
+    """A log in a table (seq, entry, digest) of a server's store, which only it writes to.
+
+    Entries are numbered by the event loop and written in their order.
+    """
+
+    def __init__(self, store: CampaignStore, table: str, shape: LogFormat) -> None:
+        self._store, self._shape = store, shape
+        self._add = f"INSERT INTO {table} (seq, entry, digest) VALUES (?, ?, ?)"  # noqa: S608 - a table of ours
+        self._some = f"SELECT entry, digest FROM {table} WHERE seq > ? ORDER BY seq LIMIT ?"  # noqa: S608
+        rows = store.read(f"SELECT seq, digest FROM {table} ORDER BY seq DESC LIMIT 1")  # noqa: S608
+        self.entries, self._last = (int(rows[0][0]), bytes(rows[0][1])) if rows else (0, BEGINNING)
+
+    async def append(self, *values: Any, also: tuple[Write, ...] = ()) -> None:
+        """One more entry, on the disk when this returns, in one transaction with what else is to be written."""
+        self.entries += 1
+        fields = dict(zip(self._shape.fields, (self.entries, *values, self._last.hex()), strict=True))
+        text = self._shape.text(fields)
+        self._last = self._shape.digest(text)
+        await self._store.write(*also, Write(self._add, (self.entries, text, self._last)))
+
+    def lines(self, after: int) -> list[str]:
+        """Up to a thousand entries after this one, as JSON lines."""
+        rows = self._store.read(self._some, after, PAGE)
+        return [f'{text[:-1]},"digest":"{bytes(digest).hex()}"}}' for text, digest in rows]
+
+
+FIELDS = ("seq", "time", "who", "role", "act", "object", "outcome", "previous")
+FORMAT = LogFormat("the audit log", b"hazemap audit 1", FIELDS, Limits(length=4_096, items=32, work=0, depth=1))
+
+
+def checked(lines: Iterable[str]) -> LogHead:
+    """Check a log's JSON lines from its beginning; `CodecError` names the first entry that does not follow.
+
+    >>> checked([])
+    LogHead(entries=0, digest='0000000000000000000000000000000000000000000000000000000000000000')
+    """
+    return FORMAT.checked(lines)
+
+
+class AuditLog:
+    """The log of a server's store."""
+
+    def __init__(self, store: CampaignStore) -> None:
+        self._chain = HashChain(store, "audit_log", FORMAT)
+
+    @property
+    def entries(self) -> int:
+        """How many there are."""
+        return self._chain.entries
+
+    async def record(self, who: Principal, act: str, what: str, outcome: str) -> None:
+        """One more entry, on the disk when this returns."""
+        await self._chain.append(instant(), who.name, who.role.value, act, what[:200], outcome[:200])
+
+    @asynccontextmanager
+    async def recorded(self, who: Principal, act: str, what: str = "") -> AsyncIterator[None]:
+        """Note that something is asked for before it is done, and afterwards what became of it."""
+        await self.record(who, act, what, "asked")
+        try:
+            yield
+        except Exception as error:
+            await self.record(who, act, what, f"refused: {type(error).__name__}")
+            raise
+        await self.record(who, act, what, "done")
+
+    def lines(self, after: int) -> list[str]:
+        """Up to a thousand entries after this one, as JSON lines."""
+        return self._chain.lines(after)

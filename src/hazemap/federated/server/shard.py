@@ -23,8 +23,7 @@ from hazemap.federated.protocols.secure_aggregation.messages import MESSAGES, St
 from hazemap.federated.server.campaign_spec import Deadlines
 from hazemap.federated.server.campaign_store import CampaignStore
 from hazemap.federated.server.device_enrolment import Device, EnrolledDevices, Seat, SeatTask
-from hazemap.federated.server.secure_sum_events import END_OF_STAGE, RecordedSum, SumEvent
-from hazemap.federated.server.secure_sum_plan import SecureSumPlan, ShardOutcome
+from hazemap.federated.server.secure_sum_plan import END_OF_STAGE, RecordedSum, SecureSumPlan, ShardOutcome, SumEvent
 from hazemap.federated.service.store import Write
 
 _EVENT = "INSERT INTO events (session, seq, position, message) VALUES (?, ?, ?, ?)"

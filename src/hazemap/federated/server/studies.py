@@ -1,12 +1,13 @@
-"""Studies: named series of recipe rounds, each within the budget that the devices' policy gives its analysis."""
+"""Studies: series of recipe rounds within the budget of an analysis; their orders and their state as JSON."""
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from math import floor
 from os import urandom
 from typing import Any, NamedTuple
 
@@ -17,17 +18,30 @@ from hazemap.federated.recipes.policy_document import digest as policy_digest
 from hazemap.federated.recipes.recipe import Recipe
 from hazemap.federated.recipes.signed_policy import SignedPolicy, update_refusal
 from hazemap.federated.server.announced_rounds import stored_announcement
+from hazemap.federated.server.campaign_spec import Deadlines, of_names
+from hazemap.federated.server.campaign_status import announced, shards_of_rounds
+from hazemap.federated.server.campaign_store import CampaignStore
 from hazemap.federated.server.campaign_worker import CampaignCharge
 from hazemap.federated.server.failed_round import FailedRound, any_too_old, forgotten, have_paid
 from hazemap.federated.server.networked_two_servers import still_taken
 from hazemap.federated.server.recipe_log import KEEP, RecipeLog
 from hazemap.federated.server.roles import OperatorRole, Principal
-from hazemap.federated.server.study_account import NOTHING, Left, least, paid_of_analysis
-from hazemap.federated.server.study_house import StudyHouse
 from hazemap.federated.server.study_spec import NAME, StudySpec, recipe_from, study_from
-from hazemap.federated.server.study_worker import RoundWorker, failed
+from hazemap.federated.server.study_statement import assumed, study_statement
+from hazemap.federated.server.study_worker import (
+    NOTHING,
+    Left,
+    RoundWorker,
+    StudyHouse,
+    failed,
+    least,
+    paid_of_analysis,
+)
+from hazemap.federated.server.trust_options import TrustOptions
 from hazemap.federated.service.store import Write, instant
-from hazemap.federated.trust.cohort_assumptions import Sampling
+from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
+from hazemap.field_types import check_fields
+from hazemap.privacy.budget import exact
 from hazemap.privacy.privacy_unit import DEVICE
 
 log = logging.getLogger("hazemap.federated.server")
@@ -387,3 +401,143 @@ class Studies:
         with suppress(KeyError):
             del self._running[name]
         self._house.metrics.study_rounds[worker.state] += 1
+
+
+_ANSWERS = "SELECT round, answer FROM exchanges WHERE campaign = ?"
+_ANSWER = "SELECT answer FROM exchanges WHERE campaign = ? AND round = ?"
+
+
+def study_status(studies: Studies, store: CampaignStore, name: str) -> dict[str, Any]:
+    """All about one study, but the answers."""
+    spec, _, created, stopped, reason = studies.study(name)
+    left, shards = studies.left(spec), _turnouts(store, spec)
+    return {
+        "name": spec.name,
+        "analysis": spec.analysis,
+        "created": created,
+        "state": "open" if stopped is None else "stopped",
+        "stopped": stopped,
+        "reason": reason,
+        "budget": {"epsilon": str(spec.epsilon), "delta": str(spec.delta), "reports": spec.reports},
+        "left": {"epsilon": str(left.epsilon), "delta": str(left.delta), "reports": left.reports},
+        "people": spec.cohort.people,
+        "trust": spec.trust,
+        "assumptions": list(assumed(spec)),
+        "rounds": [{**_row(studies, name, each), **shards.get(each.round, {})} for each in studies.rounds(name)],
+    }
+
+
+def round_answer(studies: Studies, store: CampaignStore, name: str, round_: int) -> dict[str, Any]:
+    """One round, with its recipe once it is over, and its answer once it is answered: both in the codec's JSON."""
+    spec = studies.study(name).spec
+    found = [each for each in studies.rounds(name) if each.round == round_]
+    if not found:
+        raise UnknownStudy(f"the study {name!r} has no round {round_}")
+    answers = [str(answer) for (answer,) in store.read(_ANSWER, name, round_)]
+    shards = _turnouts(store, spec).get(round_, {})
+    answer = answers[0] if answers and found[0].state == "done" else None
+    over = found[0].state != "running"  # whoever waits asks again and again, and recipes may be long
+    text = studies.log.text(found[0].recipe) if over else None
+    return {**_row(studies, name, found[0]), **shards, "text": text, "answer": answer}
+
+
+def study_release(studies: Studies, store: CampaignStore, name: str, round_: int | None) -> dict[str, Any]:
+    """The answers of a study, or of one round, with their statement: what `releases.StudyAnswers` is made of.
+
+    `StudyTaken` where nothing was answered, or that round was not.
+    """
+    spec, rounds = studies.study(name).spec, studies.rounds(name)
+    answers = {int(number): str(answer) for number, answer in store.read(_ANSWERS, name)}
+    done = [each for each in rounds if each.state == "done" and each.round in answers]
+    chosen = [each for each in done if round_ in (None, each.round)]
+    if not chosen:
+        which = "round" if round_ is None else f"round {round_}"
+        raise StudyTaken(f"the study {name!r} has no answered {which}, so there is nothing to release")
+    texts = {each.round: studies.log.text(each.recipe) for each in chosen}
+    paid = [(each.epsilon, each.delta) for each in rounds if each.state != "refused"]
+    left_out = {each.round for each in rounds if each.state != "refused"} - set(texts)
+    said = study_statement(spec, paid, [(number, recipe_from(text)) for number, text in texts.items()], left_out)
+    return {
+        "study": name,
+        "statement": said.to_json(),
+        "rounds": [{"round": number, "recipe": text, "answer": answers[number]} for number, text in texts.items()],
+    }
+
+
+def _turnouts(store: CampaignStore, spec: StudySpec) -> dict[int, dict[str, Any]]:
+    """For each round that has begun, who has answered and who has not."""
+    return shards_of_rounds(store, spec.name) if spec.carrier is None else announced(store, spec.name)
+
+
+def number_of(text: str) -> int:
+    """A number of a round in a path."""
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise InputError(f"rounds are numbered from 1; found {text!r:.20}")
+    return int(text)
+
+
+def _row(studies: Studies, name: str, each: StudyRound) -> dict[str, Any]:
+    """A round; one that runs, and does not get on, says why."""
+    stuck = studies.stuck(name) if each.state == "running" else None
+    reason = f"waits for the server to be started again: {stuck}" if stuck else each.reason
+    return {**each._asdict(), "reason": reason, "epsilon": str(each.epsilon), "delta": str(each.delta)}
+
+
+@dataclass(frozen=True)
+class StudyOrder:
+    """Whose budget pays, how much, who is asked and trusted: the options of `hazemap study begin`.
+
+    >>> StudyOrder("spring", "next_word", "0.5", 2000).study().cohort.shards
+    (1000, 1000)
+    """
+
+    name: str
+    analysis: str
+    epsilon: str
+    people: int
+    delta: str = "1e-6"
+    reports: int = 10
+    shard: int | None = None
+    dropout: str = "0.2"
+    corrupt: str = "0.1"
+    stage: float = 120.0
+    quiet: float | None = None
+    wait: float = 3600.0
+    trust: str = "secure-sum"
+    leader: str | None = None
+    helper: str | None = None
+    least: int | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        for lowest, name in ((2, "people"), (1, "reports"), (2, "shard"), (1, "least")):
+            value = getattr(self, name)
+            if value is not None and value < lowest:
+                raise InputError(f"{name} is {lowest:,} or more, not {value:,}")
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "StudyOrder":
+        """Of the names of a form; `InputError` for a name that there is none of, and for one that is missing."""
+        needed = {"name": "its own", "analysis": "whose budget pays", "epsilon": "of all rounds", "people": "a round"}
+        return cls(**of_names(cls, data, needed))
+
+    def study(self) -> StudySpec:
+        """The study that is ordered; `InputError` says what of it cannot be."""
+        cohort = Cohort(
+            self.people,
+            min(self.people, self.shard or 1000),
+            exact(self.dropout, "--dropout"),
+            exact(self.corrupt, "--corrupt"),
+        )
+        whom = TrustOptions(self.trust, self.leader, self.helper)
+        return StudySpec(
+            self.name,
+            self.analysis,
+            exact(self.epsilon, "--epsilon"),
+            exact(self.delta, "--delta"),
+            self.reports,
+            cohort,
+            Deadlines.all(self.stage, self.quiet),
+            self.wait,
+            carrier=whom.of_study(self.least, cohort.people - floor(cohort.people * cohort.dropout)),
+        )

@@ -11,8 +11,8 @@ from hazemap.federated.server.administration_routes import log_lines
 from hazemap.federated.server.coordinator import Coordinator
 from hazemap.federated.server.role_guard import RoleGuard
 from hazemap.federated.server.roles import OperatorRole, Principal
+from hazemap.federated.server.studies import number_of, round_answer, study_release, study_status
 from hazemap.federated.server.study_spec import ORDER, RECIPE, recipe_from, study_from
-from hazemap.federated.server.study_status import number_of, round_answer, study_release, study_status
 from hazemap.federated.service.route_guard import Row, body_of
 
 DIGEST = 64

@@ -1,19 +1,31 @@
-"""One round of a study: charged, asked, and stored before anybody sees its answer."""
+"""One round of a study: charged, asked, and stored before anybody sees its answer; and what the study may still cost.
+
+A study is bounded by its own limit, and by that of its analysis over all studies.
+"""
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from fractions import Fraction
+from typing import NamedTuple, Protocol
 
 from hazemap.errors import BudgetError, HazemapError, LedgerError, StoreError
 from hazemap.federated.recipes.policy import Carrier
 from hazemap.federated.server.announced_rounds import forgotten as no_more_secret
+from hazemap.federated.server.campaign_house import CampaignHouse
 from hazemap.federated.server.campaign_store import CampaignStore
 from hazemap.federated.server.campaign_worker import CampaignCharge
-from hazemap.federated.server.round_failure import PAID
+from hazemap.federated.server.device_enrolment import EnrolledDevices
+from hazemap.federated.server.failed_round import PAID
+from hazemap.federated.server.metrics import Metrics
+from hazemap.federated.server.networked_secure_aggregation import DeviceRounds
+from hazemap.federated.server.networked_two_servers import TwoServerRecipes
+from hazemap.federated.server.study_spec import StudySpec
 from hazemap.federated.service.store import Write, instant
 from hazemap.federated.trust.device_tasks import Task
 from hazemap.privacy.budget import Budget
+from hazemap.privacy.ledger import Ledger
 from hazemap.queries.noisy_queries import Answer
 
 log = logging.getLogger("hazemap.federated.server")
@@ -104,3 +116,69 @@ class RoundWorker:
     def _again(self) -> str:
         recipe = self.task.recipe
         return AGAIN_OF_BATCH if recipe is not None and recipe.carrier is Carrier.TWO_SERVERS else AGAIN
+
+
+@dataclass(frozen=True)
+class StudyHouse:
+    """The parts of one coordinator that its studies share."""
+
+    parts: CampaignHouse
+    ledger: Ledger
+    metrics: Metrics
+
+    @property
+    def store(self) -> CampaignStore:
+        """Where everything is kept."""
+        return self.parts.store
+
+    @property
+    def enrolled(self) -> EnrolledDevices:
+        """The devices."""
+        return self.parts.enrolled
+
+    def rounds(self, spec: StudySpec) -> AskedRounds:
+        """What asks the rounds of a study, by whom it trusts."""
+        parts = self.parts
+        if spec.carrier is not None:
+            return TwoServerRecipes(spec, parts)
+        seats = parts.store, parts.enrolled, parts.seating, parts.pool, parts.pace
+        return DeviceRounds(spec, *seats, once=True)
+
+
+_OF_ANALYSIS = "SELECT epsilon, delta FROM study_rounds WHERE analysis = ? AND state <> 'refused' AND created > ?"
+
+Paid = Sequence[tuple[Fraction, Fraction]]
+"""ε and δ of each round that was paid."""
+
+
+class Left(NamedTuple):
+    """What may still be spent: by a study, or on its analysis by all studies together, whichever is less.
+
+    >>> Left(Fraction(2), Fraction(1, 10**5), 3).after([(Fraction(1, 2), Fraction(1, 10**6))]).reports
+    2
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    reports: int
+
+    def after(self, paid: Paid) -> "Left":
+        """What is left once these rounds are paid; never below 0."""
+        return Left(
+            max(Fraction(0), self.epsilon - sum((epsilon for epsilon, _ in paid), Fraction(0))),
+            max(Fraction(0), self.delta - sum((delta for _, delta in paid), Fraction(0))),
+            max(0, self.reports - len(paid)),
+        )
+
+
+NOTHING = Left(Fraction(0), Fraction(0), 0)
+
+
+def least(one: Left, other: Left) -> Left:
+    """The smaller of each."""
+    return Left(min(one.epsilon, other.epsilon), min(one.delta, other.delta), min(one.reports, other.reports))
+
+
+def paid_of_analysis(store: CampaignStore, analysis: str, since: str) -> Paid:
+    """What rounds of an analysis have cost since then, whichever study asked them."""
+    return [(Fraction(epsilon), Fraction(delta)) for epsilon, delta in store.read(_OF_ANALYSIS, analysis, since)]

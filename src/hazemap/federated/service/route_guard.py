@@ -31,9 +31,8 @@ from hazemap.errors import (
 )
 from hazemap.federated.service.access_tokens import kept
 from hazemap.federated.service.http_limits import HttpLimits
-from hazemap.federated.service.prometheus_text import CONTENT_TYPE
+from hazemap.federated.service.prometheus_text import CONTENT_TYPE, ServerMetrics
 from hazemap.federated.service.rate_limit import RateLimit, place_of
-from hazemap.federated.service.server_metrics import ServerMetrics
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

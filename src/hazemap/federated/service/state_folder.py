@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from hazemap.federated.service.access_tokens import kept, token_file
 from hazemap.federated.service.databases import Database, database
-from hazemap.federated.service.settled_memory import set_aside
+from hazemap.federated.service.housekeeping import set_aside
 from hazemap.federated.service.standby import Replaceable, when_free
 from hazemap.federated.service.store import Store
 

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from hazemap.errors import StoreError
 from hazemap.federated.service.databases import Connection, Database, Sqlite, Unusable, database
-from hazemap.federated.service.duration_histogram import DurationHistogram
+from hazemap.federated.service.prometheus_text import DurationHistogram
 
 MOST, HEAVIEST = 2_000, 32 << 20
 """Jobs of one commit, and their bytes: a small message does not wait for hundreds of vectors."""

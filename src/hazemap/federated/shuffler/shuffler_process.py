@@ -15,12 +15,10 @@ from hazemap.federated.service.served_address import ServedAddress
 from hazemap.federated.service.state_folder import StateFolder
 from hazemap.federated.service.steady_clock import is_steady
 from hazemap.federated.service.store import Store
-from hazemap.federated.shuffler.analyser_tokens import FIRST, AnalyserTokens
+from hazemap.federated.shuffler.analyser_client import FIRST, AnalyserTokens
 from hazemap.federated.shuffler.batch_limits import BatchLimits
-from hazemap.federated.shuffler.schema import SCHEMA
-from hazemap.federated.shuffler.shuffler_metrics import ShufflerMetrics
-from hazemap.federated.shuffler.shuffler_routes import ShufflerRoutes
-from hazemap.federated.shuffler.shuffler_service import ShufflerService
+from hazemap.federated.shuffler.shuffler_routes import ShufflerMetrics, ShufflerRoutes
+from hazemap.federated.shuffler.shuffler_service import SCHEMA, ShufflerService
 from hazemap.vdaf.hpke import Kem, KeyPair
 
 log = logging.getLogger("hazemap.federated.shuffler")

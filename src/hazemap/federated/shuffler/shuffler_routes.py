@@ -1,16 +1,19 @@
 """A shuffler as an ASGI application: people send to `/v1/batches/…/messages`, an analyser does all the rest.
 
 An analyser fetches what is handed on, with a token, and sees no batch of another; nothing is pushed to it. So a
-shuffler opens no connection, knows no address of an analyser and stores no token of somebody else's, and who was cut
-off while fetching fetches again.
+shuffler opens no connection, knows no address of an analyser and stores no token of another party, and an analyser that
+was cut off while fetching fetches again. No label of a metric names a person, an address or a batch: analysers are
+named as their operator has named them.
 """
 
 import asyncio
 import logging
 import re
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Final
 
 from starlette.applications import Starlette
@@ -22,11 +25,48 @@ from hazemap.federated.protocols.shuffle.batch_terms import BatchTerms
 from hazemap.federated.protocols.shuffle.submission import submission_bytes
 from hazemap.federated.service.access_tokens import named
 from hazemap.federated.service.http_limits import HttpLimits
+from hazemap.federated.service.prometheus_text import ServerMetrics, labels, series
 from hazemap.federated.service.route_guard import Application, Codes, Guard, Unauthorized, bearer, body_of, recognise
 from hazemap.federated.service.store import Contradiction, Store
-from hazemap.federated.shuffler.analyser_tokens import Tokens
-from hazemap.federated.shuffler.shuffler_metrics import ShufflerMetrics
+from hazemap.federated.shuffler.analyser_client import Tokens
 from hazemap.federated.shuffler.shuffler_service import BatchOver, BatchState, ShufflerService, UnknownBatch
+
+_STATES: Final = ("open", "permuted", "forgotten")
+
+
+@dataclass(eq=False)
+class ShufflerMetrics(ServerMetrics):
+    """What a shuffler counts of itself since it was started; `expired` are batches that nobody collected in time.
+
+    >>> metrics = ShufflerMetrics()
+    >>> metrics.requests["messages", "people", 204] += 1
+    """
+
+    expired: int = 0
+
+    def text(self, store: Store) -> str:
+        """Everything in the text format 0.0.4. O(batches)."""
+        over = series("batches_expired_total", "counter", "Batches that nobody collected.", [("", self.expired)])
+        return self.written([*over, *_stored(store)], store.commit_seconds)
+
+
+def _stored(store: Store) -> list[str]:
+    """What the store has of each analyser's batches."""
+    batches, people, promised = Counter[tuple[str, str]](), Counter[str](), Counter[str]()
+    for analyser, state, came, terms in store.read("SELECT analyser, state, people, terms FROM batches"):
+        batches[analyser, state] += 1
+        if state == "open":
+            people[analyser] += came
+        if state != "forgotten":
+            promised[analyser] += BatchTerms.from_bytes(bytes(terms)).most_bytes
+    known = sorted({analyser for analyser, _ in batches})
+    rows = [(labels(analyser=each, state=state), batches[each, state]) for each in known for state in _STATES]
+    lines = series("batches", "gauge", "Batches, by how they stand.", rows)
+    each_one = [(labels(analyser=each), people[each]) for each in known]
+    lines += series("people_waiting", "gauge", "People whose messages are in open batches.", each_one)
+    held = [(labels(analyser=each), promised[each]) for each in known]
+    return lines + series("promised_bytes", "gauge", "Bytes that batches may need, at most.", held)
+
 
 log = logging.getLogger("hazemap.federated.shuffler")
 

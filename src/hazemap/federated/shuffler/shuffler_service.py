@@ -1,27 +1,50 @@
-"""A shuffler without a socket: what it takes, when it permutes, what it hands on, and what it forgets.
+"""A shuffler without a socket: what it takes, when it permutes, what it hands on, what it forgets, and its tables.
 
 Each step is one transaction, so that a machine that dies leaves it done or undone:
 
     announced ── open ── permuted ── forgotten
                   │ submissions go in, whole, one a person
                           │ one order, drawn once and stored: what is handed on again are the same bytes
+
+A permuted batch is stored in pieces that can be fetched one by one.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from threading import Lock
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from hazemap.errors import CodecError, ConversationError, InputError, NotOpened, Refused, StoreError, Unreachable
 from hazemap.federated.protocols.shuffle.batch_terms import BatchTerms
 from hazemap.federated.protocols.shuffle.submission import read_submission
-from hazemap.federated.service.store import Contradiction, Store, Write
-from hazemap.federated.shuffler.analyser_tokens import FIRST
+from hazemap.federated.service.store import Contradiction, Schema, Store, Write
+from hazemap.federated.shuffler.analyser_client import FIRST
 from hazemap.federated.shuffler.batch_limits import BatchLimits
-from hazemap.federated.shuffler.permuted_pieces import permuted_pieces
+from hazemap.privacy.random_permutation import in_any_order
 from hazemap.privacy.random_stream import Stream
 from hazemap.vdaf.hpke import KeyPair
+
+PIECE: Final = 1 << 20
+"""Bytes of a piece, or one message if it is longer."""
+
+
+def permuted_pieces(sent: Sequence[bytes], size: int, stream: Stream) -> list[bytes]:
+    """What people sent, each some messages of `size` bytes, with all messages in an order drawn uniformly.
+
+    Memory is twice that of the messages, and 40 bytes a message for the order. O(bytes + n log n).
+
+    >>> pieces = permuted_pieces([b"aabb", b"ccdd"], 2, Stream.from_os())
+    >>> sorted(b"".join(pieces).decode())
+    ['a', 'a', 'b', 'b', 'c', 'c', 'd', 'd']
+    """
+    every = np.frombuffer(b"".join(sent), dtype=np.uint8).reshape(-1, size)
+    del sent  # nobody else has it, and it is as large
+    order, step = in_any_order(stream, len(every)), max(1, PIECE // size)
+    return [every[order[start : start + step]].tobytes() for start in range(0, len(order), step)]
+
 
 log = logging.getLogger("hazemap.federated.shuffler")
 
@@ -222,3 +245,41 @@ class ShufflerService:
 
     def _forgetting(self, batch: bytes) -> tuple[Write, ...]:
         return Write(_DROP_SENT, (batch,)), Write(_DROP_PERMUTED, (batch,)), Write(_FORGOTTEN, (batch,))
+
+
+TABLES = (
+    "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    """CREATE TABLE batches (
+        batch BLOB PRIMARY KEY,
+        terms BLOB NOT NULL,
+        state TEXT NOT NULL,
+        people BIGINT NOT NULL,
+        pieces BIGINT NOT NULL,
+        digest BLOB,
+        analyser TEXT NOT NULL
+    )""",
+    """CREATE TABLE submissions (
+        batch BLOB NOT NULL REFERENCES batches (batch),
+        serial BLOB NOT NULL,
+        digest BLOB NOT NULL,
+        messages BLOB NOT NULL,
+        PRIMARY KEY (batch, serial)
+    )""",
+    """CREATE TABLE permuted (
+        batch BLOB NOT NULL REFERENCES batches (batch),
+        piece BIGINT NOT NULL,
+        messages BLOB NOT NULL,
+        PRIMARY KEY (batch, piece)
+    )""",
+)
+"""One list of tables for every database.
+
+* `facts`: the version, when the clock was looked at, and when the last of the forgotten batches closed.
+* `batches`: each batch that was announced, and the name of who did. `state` is open, permuted or forgotten. A row stays
+  until the batch could not be announced again, so that nobody opens a batch twice.
+* `submissions`: what people sent to open batches, each under their number in this batch, with the digest of it.
+* `permuted`: the messages of a permuted batch in the one order that leaves, in pieces. What a person sent is deleted
+  in the transaction that writes these, so the order is drawn once, and nothing is kept of who sent what.
+"""
+
+SCHEMA = Schema("shuffler version", 1, TABLES)

@@ -10,8 +10,7 @@ from hazemap.codec import dumps, loads
 from hazemap.errors import BudgetError, HazemapError, InputError, NotOpened, Refused
 from hazemap.federated.recipes.recipe import KNOWN as OF_RECIPES
 from hazemap.federated.recipes.recipe import Recipe
-from hazemap.federated.service.bounded_answer import asked
-from hazemap.federated.service.operator_line import MOST
+from hazemap.federated.service.operator_line import MOST, asked
 from hazemap.federated.study.study_answers import RoundAnswer, StudyAnswers, StudyBudget
 from hazemap.privacy.statement import Statement
 from hazemap.queries.noisy_queries import Answer

@@ -22,16 +22,15 @@ from hazemap.encoders import Counts
 from hazemap.errors import InputError, Unanswerable
 from hazemap.federated.protocols.dap.basic_types import Interval
 from hazemap.federated.protocols.dap.blank_reports import BlankReports
-from hazemap.federated.protocols.dap.privacy_parameters import MICRO, PrivacyParameters
+from hazemap.federated.protocols.dap.privacy_parameters import MICRO, PrivacyParameters, WalkTerms
 from hazemap.federated.protocols.dap.report_credentials import ReportAdmission
+from hazemap.federated.protocols.dap.task import BatchMode
 from hazemap.federated.protocols.dap.task import Task as DapTask
-from hazemap.federated.protocols.dap.task_configuration import BatchMode
 from hazemap.federated.protocols.dap.vdaf_configuration import (
     MultihotConfiguration,
     Poplar1Configuration,
     VdafConfiguration,
 )
-from hazemap.federated.protocols.dap.walk_terms import WalkTerms
 from hazemap.federated.recipes.recipe import Recipe
 from hazemap.federated.trust.device_tasks import Task, pure
 from hazemap.federated.trust.prefix_walk import CellStrings

@@ -23,7 +23,7 @@ from hazemap.federated.protocols.shuffle.submission import submitted
 from hazemap.federated.service.store import Store, Write
 from hazemap.federated.shuffler import shuffler_service
 from hazemap.federated.shuffler.batch_limits import BatchLimits
-from hazemap.federated.shuffler.schema import SCHEMA
+from hazemap.federated.shuffler.shuffler_service import SCHEMA
 from hazemap.lab.audit.audited_settings import AuditedSetting
 from hazemap.lab.audit.observed_output import Observation
 from hazemap.machine_code.arrays import Ints

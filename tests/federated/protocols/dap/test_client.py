@@ -8,13 +8,15 @@ from tests.vdaf.additive_vdaf import AdditiveVdaf
 from hazemap.errors import InputError, Refused
 from hazemap.federated.protocols.dap.basic_types import HpkeCiphertext, Interval
 from hazemap.federated.protocols.dap.client import Client, ReportExtensions
-from hazemap.federated.protocols.dap.extensions import Extension, InvalidExtensions
-from hazemap.federated.protocols.dap.hpke_configs import HpkeConfig, HpkeConfigList
-from hazemap.federated.protocols.dap.task import Task
-from hazemap.federated.protocols.dap.task_configuration import BatchMode
-from hazemap.federated.protocols.dap.upload_messages import PlaintextInputShare, Report
-from hazemap.federated.protocols.dap.upload_messages_09 import PlaintextInputShare09, Report09
-from hazemap.federated.protocols.dap.vdaf_configuration import CountConfiguration
+from hazemap.federated.protocols.dap.task import BatchMode, Task
+from hazemap.federated.protocols.dap.upload_messages import PlaintextInputShare, PlaintextInputShare09, Report, Report09
+from hazemap.federated.protocols.dap.vdaf_configuration import (
+    CountConfiguration,
+    Extension,
+    HpkeConfig,
+    HpkeConfigList,
+    InvalidExtensions,
+)
 from hazemap.federated.protocols.dap.versions import DAP_09, DAP_18
 from hazemap.vdaf.hpke import CipherSuite, Kem, KeyPair
 

@@ -4,31 +4,33 @@ import pytest
 
 from hazemap.errors import CodecError, InputError
 from hazemap.federated.protocols.dap import aggregation_messages as aggregation
-from hazemap.federated.protocols.dap import basic_types, media_types
+from hazemap.federated.protocols.dap import basic_types, resource_paths
 from hazemap.federated.protocols.dap import collection_messages as collection
 from hazemap.federated.protocols.dap.aggregation_messages import AggregationJobResp, VerifyResp, VerifyRespType
 from hazemap.federated.protocols.dap.basic_types import LATEST, HpkeCiphertext, Interval, ReportError, Role
 from hazemap.federated.protocols.dap.collection_messages import BatchSelector, CollectionJobReq, Query, checksum
-from hazemap.federated.protocols.dap.extensions import (
-    Extension,
-    InvalidExtensions,
-    UnsupportedExtensions,
-    check_extensions,
-)
-from hazemap.federated.protocols.dap.hpke_configs import HpkeConfig, HpkeConfigList
-from hazemap.federated.protocols.dap.media_types import message_name
 from hazemap.federated.protocols.dap.problem_types import DapProblem, ProblemDocument, ProblemType, read_problem
-from hazemap.federated.protocols.dap.resource_paths import collection_jobs, id_text, read_id, reports
-from hazemap.federated.protocols.dap.task_configuration import BatchMode, TaskConfiguration
+from hazemap.federated.protocols.dap.resource_paths import collection_jobs, id_text, message_name, read_id, reports
+from hazemap.federated.protocols.dap.task import BatchMode, TaskConfiguration
 from hazemap.federated.protocols.dap.upload_messages import (
+    InputShareAad09,
     PlaintextInputShare,
     Report,
+    Report09,
     ReportMetadata,
+    ReportMetadata09,
     ReportUploadStatus,
     UploadErrors,
     UploadRequest,
 )
-from hazemap.federated.protocols.dap.upload_messages_09 import InputShareAad09, Report09, ReportMetadata09
+from hazemap.federated.protocols.dap.vdaf_configuration import (
+    Extension,
+    HpkeConfig,
+    HpkeConfigList,
+    InvalidExtensions,
+    UnsupportedExtensions,
+    check_extensions,
+)
 from hazemap.federated.protocols.dap.versions import DAP_09, DAP_18, VERSIONS
 
 REPORT = bytes(range(16))
@@ -214,7 +216,7 @@ def test_a_media_type_names_its_message_once():
         "application/dap-report",
         "application/ppm-dap;message=",
         "application/ppm-dap;message=a;message=b",
-        media_types.MEDIA_TYPE + ";message=" + "x" * 300,
+        resource_paths.MEDIA_TYPE + ";message=" + "x" * 300,
     ):
         with pytest.raises(CodecError):
             message_name(wrong)

@@ -15,8 +15,8 @@ from hazemap.federated.protocols.dap.prefix_share_sums import (
     encoded_shares,
     question_shares,
 )
+from hazemap.federated.protocols.dap.privacy_parameters import Nowhere, WalkTerms
 from hazemap.federated.protocols.dap.vdaf_configuration import CountConfiguration, Poplar1Configuration
-from hazemap.federated.protocols.dap.walk_terms import Nowhere, WalkTerms
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.vdaf.idpf import MODULUS_INNER
 from hazemap.vdaf.poplar1_evaluation import Poplar1Parameter

@@ -8,19 +8,12 @@ import pytest
 
 from hazemap.errors import CodecError
 from hazemap.federated.protocols.dap import aggregation_messages as aggregation
-from hazemap.federated.protocols.dap import (
-    basic_types,
-    collection_messages,
-    extensions,
-    hpke_configs,
-    task_configuration,
-)
+from hazemap.federated.protocols.dap import basic_types, collection_messages, task, vdaf_configuration
 from hazemap.federated.protocols.dap import upload_messages as upload
 from hazemap.federated.protocols.dap.basic_types import HpkeCiphertext, Interval, ReportError, Role
 from hazemap.federated.protocols.dap.collection_messages import BatchSelector, CollectionJobReq, Query
-from hazemap.federated.protocols.dap.extensions import Extension
-from hazemap.federated.protocols.dap.hpke_configs import HpkeConfig, HpkeConfigList
-from hazemap.federated.protocols.dap.task_configuration import BatchMode, TaskConfiguration
+from hazemap.federated.protocols.dap.task import BatchMode, TaskConfiguration
+from hazemap.federated.protocols.dap.vdaf_configuration import Extension, HpkeConfig, HpkeConfigList
 from hazemap.vdaf.tls_encoding import TlsReader, TlsWriter
 
 FILE = Path(__file__).parents[4] / ".." / "shared" / "vectors" / "dap" / "messages_dap18.json"
@@ -217,6 +210,6 @@ def test_a_configuration_within_another_structure_is_kept_as_it_came(published):
     bound = upload.InputShareAad(b"t" * 32, encoded, upload.ReportMetadata(UP, 7), b"public")
     assert bound.to_bytes() == b"t" * 32 + encoded + UP + (7).to_bytes(8, "big") + b"\0\0" + b"\0\0\0\x06public"
     assert upload.InputShareAad.from_bytes(bound.to_bytes()) == bound
-    assert task_configuration.TaskConfiguration.read(TlsReader(encoded + b"more")) == TASK
-    assert hpke_configs.HpkeConfigList.from_bytes(b"\0\0").configs == ()
-    assert extensions.check_extensions(TASK.extensions, {1})[1] == Interval(277, 28).to_bytes()
+    assert task.TaskConfiguration.read(TlsReader(encoded + b"more")) == TASK
+    assert vdaf_configuration.HpkeConfigList.from_bytes(b"\0\0").configs == ()
+    assert vdaf_configuration.check_extensions(TASK.extensions, {1})[1] == Interval(277, 28).to_bytes()

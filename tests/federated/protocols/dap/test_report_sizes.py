@@ -5,15 +5,14 @@ from dataclasses import replace
 import pytest
 
 from hazemap.federated.protocols.dap.client import Client
-from hazemap.federated.protocols.dap.hpke_configs import HpkeConfig
 from hazemap.federated.protocols.dap.report_sizes import AT_ONCE, ReportSizes
-from hazemap.federated.protocols.dap.task import Task
-from hazemap.federated.protocols.dap.task_configuration import BatchMode
+from hazemap.federated.protocols.dap.task import BatchMode, Task
 from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
 from hazemap.federated.protocols.dap.upload_messages import Report, ReportMetadata, UploadRequest
 from hazemap.federated.protocols.dap.vdaf_configuration import (
     CountConfiguration,
     HistogramConfiguration,
+    HpkeConfig,
     Poplar1Configuration,
     SumVecConfiguration,
 )

@@ -5,17 +5,17 @@ import pytest
 
 from hazemap.errors import CodecError, InputError
 from hazemap.federated.protocols.dap.basic_types import LATEST, Interval
-from hazemap.federated.protocols.dap.extensions import Extension, UnsupportedExtensions
 from hazemap.federated.protocols.dap.privacy_parameters import PRIVACY_PARAMETERS, NoiseLaw, PrivacyParameters
-from hazemap.federated.protocols.dap.task import MOST_PRECISION, Task
-from hazemap.federated.protocols.dap.task_configuration import BatchMode, TaskConfiguration
+from hazemap.federated.protocols.dap.task import MOST_PRECISION, BatchMode, Task, TaskConfiguration
 from hazemap.federated.protocols.dap.vdaf_configuration import (
     CountConfiguration,
+    Extension,
     HistogramConfiguration,
     MultihotConfiguration,
     Poplar1Configuration,
     SumConfiguration,
     SumVecConfiguration,
+    UnsupportedExtensions,
 )
 from hazemap.federated.protocols.dap.versions import DAP_09, DAP_18
 from hazemap.privacy.budget import ApproxDP

@@ -5,15 +5,18 @@ import pytest
 
 from hazemap.errors import InputError
 from hazemap.federated.protocols.dap.client import Client
-from hazemap.federated.protocols.dap.hpke_configs import HpkeConfig
-from hazemap.federated.protocols.dap.task import Task
-from hazemap.federated.protocols.dap.task_configuration import BatchMode
+from hazemap.federated.protocols.dap.task import BatchMode, Task
 from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
-from hazemap.federated.protocols.dap.upload_messages import InputShareAad, PlaintextInputShare
-from hazemap.federated.protocols.dap.upload_messages_09 import InputShareAad09, PlaintextInputShare09
+from hazemap.federated.protocols.dap.upload_messages import (
+    InputShareAad,
+    InputShareAad09,
+    PlaintextInputShare,
+    PlaintextInputShare09,
+)
 from hazemap.federated.protocols.dap.vdaf_configuration import (
     CountConfiguration,
     HistogramConfiguration,
+    HpkeConfig,
     MultihotConfiguration,
     Poplar1Configuration,
     SumConfiguration,

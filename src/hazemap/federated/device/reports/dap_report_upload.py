@@ -16,12 +16,10 @@ from hazemap.federated.device.http_client import Backoff, HttpReply
 from hazemap.federated.device.reports.report_connections import HpkeCache
 from hazemap.federated.protocols.dap.basic_types import ReportError
 from hazemap.federated.protocols.dap.client import NOTHING_MORE, Client, ReportExtensions
-from hazemap.federated.protocols.dap.media_types import message_name
 from hazemap.federated.protocols.dap.problem_types import ProblemType, read_problem
-from hazemap.federated.protocols.dap.resource_paths import reports
+from hazemap.federated.protocols.dap.resource_paths import message_name, reports
 from hazemap.federated.protocols.dap.task import Task
-from hazemap.federated.protocols.dap.upload_messages import Report, UploadErrors, UploadRequest
-from hazemap.federated.protocols.dap.upload_messages_09 import Report09
+from hazemap.federated.protocols.dap.upload_messages import Report, Report09, UploadErrors, UploadRequest
 from hazemap.vdaf.vdaf import Vdaf
 
 ATTEMPTS: Final = 8

@@ -10,11 +10,10 @@ from typing import Final
 
 from hazemap.errors import CodecError, Refused, Unreachable
 from hazemap.federated.device.http_client import HttpTransport
-from hazemap.federated.protocols.dap.hpke_configs import HpkeConfig, HpkeConfigList
-from hazemap.federated.protocols.dap.media_types import message_name
 from hazemap.federated.protocols.dap.problem_types import read_problem
-from hazemap.federated.protocols.dap.resource_paths import HPKE_CONFIG, id_text
-from hazemap.federated.protocols.dap.upload_messages_09 import HPKE_CONFIG_LIST
+from hazemap.federated.protocols.dap.resource_paths import HPKE_CONFIG, id_text, message_name
+from hazemap.federated.protocols.dap.upload_messages import HPKE_CONFIG_LIST
+from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfig, HpkeConfigList
 from hazemap.federated.protocols.dap.versions import DAP_09, DAP_18, DapVersion
 
 SILENT: Final = 3_600.0

@@ -25,12 +25,12 @@ from hazemap.federated.device.policy.consent_policy import Policy, pins
 from hazemap.federated.device.reports.dap_report_upload import OutdatedKeys, ReportUpload
 from hazemap.federated.device.reports.report_connections import ReportConnections
 from hazemap.federated.protocols.dap.client import Client
-from hazemap.federated.protocols.dap.hpke_configs import HpkeConfig
 from hazemap.federated.protocols.dap.report_credentials import ISSUED, HeldCredential, keys_statement, report_key
 from hazemap.federated.protocols.dap.task import Task
 from hazemap.federated.protocols.dap.task import Task as DapTask
 from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
 from hazemap.federated.protocols.dap.upload_messages import Report
+from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfig
 from hazemap.federated.protocols.secure_aggregation.coins import Drawn
 from hazemap.federated.protocols.shuffle.batch_terms import BatchTerms
 from hazemap.federated.protocols.shuffle.client import messages

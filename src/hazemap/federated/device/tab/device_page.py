@@ -58,7 +58,7 @@ class DevicePage:
 
     def compare(self, http: "httpx.Client", url: str) -> None:
         """`CodecError` unless the page at this address is this one, byte by byte."""
-        from hazemap.federated.service.bounded_answer import asked
+        from hazemap.federated.service.operator_line import asked
 
         found = asked(http, "GET", url, LONGEST)
         if found.status_code != 200:

@@ -2,7 +2,7 @@
 
 from hazemap.federated.protocols.dap.aggregator_task import AggregatorTask
 from hazemap.federated.protocols.dap.basic_types import HpkeCiphertext
-from hazemap.federated.protocols.dap.bucket_shards import BatchTotal
+from hazemap.federated.protocols.dap.batches import BatchTotal
 from hazemap.federated.protocols.dap.collection_messages import CollectionJobReq
 from hazemap.federated.protocols.dap.problem_types import ProblemType
 

@@ -6,9 +6,9 @@ from typing import Annotated, Final, Self
 
 from hazemap.errors import CodecError, InputError
 from hazemap.federated.protocols.dap.basic_types import REPORT_ID, HpkeCiphertext, Payload, ReportError, ReportId, Share
-from hazemap.federated.protocols.dap.extensions import Extensions
-from hazemap.federated.protocols.dap.media_types import Message
+from hazemap.federated.protocols.dap.resource_paths import Message
 from hazemap.federated.protocols.dap.upload_messages import ReportMetadata
+from hazemap.federated.protocols.dap.vdaf_configuration import Extensions
 from hazemap.vdaf.tls_encoding import Structure, TlsReader, TlsWriter, code, number, part, rest
 
 LEADER_SELECTED_BATCH_ID: Final = 1

@@ -1,22 +1,33 @@
-"""A task as one of its two aggregators knows it: what everybody agreed on, and what only this aggregator may know."""
+"""A task as one of its two aggregators knows it (the agreement, and its own secrets), and checks of every request."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from hazemap.errors import CodecError, InputError, Refused
 from hazemap.federated.protocols.dap.basic_types import Role
 from hazemap.federated.protocols.dap.batches import bucket_at
 from hazemap.federated.protocols.dap.blank_reports import BlankReports
 from hazemap.federated.protocols.dap.collection_messages import AggregateShareAad, CollectionJobReq
-from hazemap.federated.protocols.dap.hpke_configs import HpkeConfig
 from hazemap.federated.protocols.dap.prefix_question import read_question
 from hazemap.federated.protocols.dap.problem_types import DapProblem, ProblemType
-from hazemap.federated.protocols.dap.task import MOST_REPORTS, Task
-from hazemap.federated.protocols.dap.task_configuration import BatchMode
-from hazemap.federated.protocols.dap.upload_messages import InputShareAad, PlaintextInputShare, ReportMetadata
-from hazemap.federated.protocols.dap.upload_messages_09 import InputShareAad09, PlaintextInputShare09, ReportMetadata09
-from hazemap.federated.protocols.dap.vdaf_configuration import Poplar1Configuration
+from hazemap.federated.protocols.dap.resource_paths import Message
+from hazemap.federated.protocols.dap.task import MOST_REPORTS, BatchMode, Task
+from hazemap.federated.protocols.dap.upload_messages import (
+    InputShareAad,
+    InputShareAad09,
+    PlaintextInputShare,
+    PlaintextInputShare09,
+    ReportMetadata,
+    ReportMetadata09,
+)
+from hazemap.federated.protocols.dap.vdaf_configuration import (
+    Extension,
+    HpkeConfig,
+    Poplar1Configuration,
+    UnsupportedExtensions,
+    check_extensions,
+)
 from hazemap.machine_code.arrays import Ints
 from hazemap.privacy.mechanisms import Noise
 from hazemap.vdaf.vdaf import Vdaf
@@ -143,3 +154,24 @@ class AggregatorTask:
     @property
     def _new(self) -> bool:
         return self.task.version.times_in_precisions
+
+
+M = TypeVar("M", bound=Message)
+
+
+def parsed(task: AggregatorTask, kind: type[M], body: bytes) -> M:
+    """The message, or the problem `invalidMessage`."""
+    try:
+        return kind.from_bytes(body)
+    except CodecError as error:
+        raise task.problem(ProblemType.INVALID_MESSAGE, str(error)) from None
+
+
+def check_no_extensions(task: AggregatorTask, extensions: tuple[Extension, ...]) -> None:
+    """Refuse the extensions of a collection job: none are known, and none may be ignored (section 4.6.2)."""
+    try:
+        check_extensions(extensions, ())
+    except UnsupportedExtensions as error:
+        raise task.problem(ProblemType.UNSUPPORTED_EXTENSION, str(error), error.types) from None
+    except CodecError as error:
+        raise task.problem(ProblemType.INVALID_EXTENSION, str(error)) from None

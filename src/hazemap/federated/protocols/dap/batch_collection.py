@@ -4,15 +4,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from hazemap.federated.protocols.dap.aggregate_share_sealing import sealed_share
-from hazemap.federated.protocols.dap.aggregator_changes import Change, CloseBatch
-from hazemap.federated.protocols.dap.aggregator_records import AggregatorRecords
+from hazemap.federated.protocols.dap.aggregator_changes import AggregatorRecords, Change, CloseBatch
 from hazemap.federated.protocols.dap.aggregator_task import AggregatorTask
 from hazemap.federated.protocols.dap.basic_types import HpkeCiphertext
 from hazemap.federated.protocols.dap.batch_questions import AskedQuestion, asked_question
-from hazemap.federated.protocols.dap.batches import Batch
-from hazemap.federated.protocols.dap.bucket_shards import BatchTotal, batch_total
+from hazemap.federated.protocols.dap.batches import Batch, BatchTotal, batch_total
 from hazemap.federated.protocols.dap.collection_messages import CollectionJobReq
-from hazemap.federated.protocols.dap.report_eligibility import check_collectable
+from hazemap.federated.protocols.dap.leader_uploads import check_collectable
 
 
 @dataclass(frozen=True)

@@ -12,18 +12,22 @@ from functools import cached_property
 
 from hazemap.errors import CodecError, Refused
 from hazemap.federated.protocols.dap.aggregate_share_sealing import check_least, sealed
-from hazemap.federated.protocols.dap.aggregator_changes import AddQuestion, Change, CloseBatch, WithdrawQuestion
-from hazemap.federated.protocols.dap.aggregator_records import AggregatorRecords
+from hazemap.federated.protocols.dap.aggregator_changes import (
+    AddQuestion,
+    AggregatorRecords,
+    Change,
+    CloseBatch,
+    WithdrawQuestion,
+)
 from hazemap.federated.protocols.dap.aggregator_task import AggregatorTask
 from hazemap.federated.protocols.dap.basic_types import HpkeCiphertext
-from hazemap.federated.protocols.dap.batches import Batch
-from hazemap.federated.protocols.dap.bucket_shards import BatchTotal, batch_total
+from hazemap.federated.protocols.dap.batches import Batch, BatchTotal, batch_total
 from hazemap.federated.protocols.dap.collection_messages import CollectionJobReq
+from hazemap.federated.protocols.dap.leader_uploads import parameters_before
 from hazemap.federated.protocols.dap.prefix_question import LONGEST, MOST_QUESTIONS, PrefixQuestion, read_question
 from hazemap.federated.protocols.dap.prefix_share_sums import LevelShares, encoded_shares, question_shares
+from hazemap.federated.protocols.dap.privacy_parameters import Nowhere, WalkTerms
 from hazemap.federated.protocols.dap.problem_types import ProblemType
-from hazemap.federated.protocols.dap.report_eligibility import parameters_before
-from hazemap.federated.protocols.dap.walk_terms import Nowhere, WalkTerms
 from hazemap.privacy.parallel_composition import Steps
 from hazemap.privacy.two_server_noise import TwoServerNoise, residues
 from hazemap.vdaf.idpf import MODULUS_INNER

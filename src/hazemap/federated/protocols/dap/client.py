@@ -5,17 +5,19 @@ from typing import Any
 
 from hazemap.errors import InputError
 from hazemap.federated.protocols.dap.basic_types import REPORT_ID, HpkeCiphertext, Role
-from hazemap.federated.protocols.dap.extensions import Extension, check_extensions
-from hazemap.federated.protocols.dap.hpke_configs import HpkeConfig
 from hazemap.federated.protocols.dap.report_credentials import HeldCredential, credited
 from hazemap.federated.protocols.dap.task import Task
-from hazemap.federated.protocols.dap.upload_messages import InputShareAad, PlaintextInputShare, Report, ReportMetadata
-from hazemap.federated.protocols.dap.upload_messages_09 import (
+from hazemap.federated.protocols.dap.upload_messages import (
+    InputShareAad,
     InputShareAad09,
+    PlaintextInputShare,
     PlaintextInputShare09,
+    Report,
     Report09,
+    ReportMetadata,
     ReportMetadata09,
 )
+from hazemap.federated.protocols.dap.vdaf_configuration import Extension, HpkeConfig, check_extensions
 from hazemap.federated.protocols.dap.versions import DAP_09
 from hazemap.vdaf.vdaf import Vdaf
 

@@ -7,9 +7,9 @@ from typing import Annotated, Final, Self
 
 from hazemap.errors import CodecError
 from hazemap.federated.protocols.dap.basic_types import BATCH_ID, HpkeCiphertext, Interval, Share, TaskId
-from hazemap.federated.protocols.dap.extensions import Extensions
-from hazemap.federated.protocols.dap.media_types import Message
-from hazemap.federated.protocols.dap.task_configuration import BatchMode, Configuration, read_interval
+from hazemap.federated.protocols.dap.resource_paths import Message
+from hazemap.federated.protocols.dap.task import BatchMode, Configuration, read_interval
+from hazemap.federated.protocols.dap.vdaf_configuration import Extensions
 from hazemap.vdaf.tls_encoding import Structure, code, fixed, number, opaque, part
 
 CHECKSUM: Final = 32

@@ -10,11 +10,10 @@ from hazemap.federated.protocols.dap.collection_messages import (
     CollectionJobResp,
     Query,
 )
-from hazemap.federated.protocols.dap.hpke_configs import HpkeConfig
 from hazemap.federated.protocols.dap.prefix_question import PrefixQuestion
 from hazemap.federated.protocols.dap.prefix_share_sums import decoded_shares
-from hazemap.federated.protocols.dap.task import Task
-from hazemap.federated.protocols.dap.task_configuration import BatchMode
+from hazemap.federated.protocols.dap.task import BatchMode, Task
+from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfig
 from hazemap.privacy.two_server_noise import lifted
 from hazemap.vdaf.hpke import KeyPair
 from hazemap.vdaf.idpf import MODULUS_INNER

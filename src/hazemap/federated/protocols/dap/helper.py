@@ -24,27 +24,29 @@ from hazemap.federated.protocols.dap.aggregator_changes import (
     AddShards,
     AdvanceJob,
     AggregationJob,
+    AggregatorRecords,
     Change,
     ClaimReports,
     CountReports,
     DropJob,
     Outcome,
 )
-from hazemap.federated.protocols.dap.aggregator_records import AggregatorRecords
-from hazemap.federated.protocols.dap.aggregator_task import VERIFICATION_KEY_ID, AggregatorTask
+from hazemap.federated.protocols.dap.aggregator_task import (
+    VERIFICATION_KEY_ID,
+    AggregatorTask,
+    check_no_extensions,
+    parsed,
+)
 from hazemap.federated.protocols.dap.basic_types import BATCH_ID, ReportError
 from hazemap.federated.protocols.dap.batch_collection import batch_collection
-from hazemap.federated.protocols.dap.batches import Batch
-from hazemap.federated.protocols.dap.bucket_shards import OutputShare, bucket_shards
+from hazemap.federated.protocols.dap.batches import Batch, OutputShare, bucket_shards
 from hazemap.federated.protocols.dap.collection_messages import AggregateShare, AggregateShareReq
 from hazemap.federated.protocols.dap.credential_checks import CredentialChecks
-from hazemap.federated.protocols.dap.extensions import UnsupportedExtensions, check_extensions
 from hazemap.federated.protocols.dap.input_share_opening import DecryptionKeys, RejectedReport, check_time, opened_share
-from hazemap.federated.protocols.dap.problem_types import ProblemType
-from hazemap.federated.protocols.dap.report_eligibility import ineligible_reports
-from hazemap.federated.protocols.dap.request_checks import check_no_extensions, parsed
+from hazemap.federated.protocols.dap.leader_uploads import ineligible_reports
+from hazemap.federated.protocols.dap.problem_types import VERIFIED, ProblemType, rejection
 from hazemap.federated.protocols.dap.resource_ids import resource_id
-from hazemap.federated.protocols.dap.verification_errors import VERIFIED, rejection
+from hazemap.federated.protocols.dap.vdaf_configuration import UnsupportedExtensions, check_extensions
 from hazemap.vdaf.ping_pong import Continued, Finished, Rejected, State, helper_continued, helper_init
 from hazemap.vdaf.vdaf import ReportShare
 

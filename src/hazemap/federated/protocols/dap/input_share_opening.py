@@ -6,9 +6,9 @@ from typing import Protocol
 from hazemap.errors import CodecError, Refused
 from hazemap.federated.protocols.dap.aggregator_task import AggregatorTask
 from hazemap.federated.protocols.dap.basic_types import HpkeCiphertext, ReportError
-from hazemap.federated.protocols.dap.extensions import check_extensions
 from hazemap.federated.protocols.dap.report_credentials import CREDENTIAL, ReportCredential
 from hazemap.federated.protocols.dap.upload_messages import PlaintextInputShare, ReportMetadata
+from hazemap.federated.protocols.dap.vdaf_configuration import check_extensions
 
 
 def known_extensions(task: AggregatorTask) -> Collection[int]:

@@ -1,4 +1,4 @@
-"""What a request failed of, in the standard's terms (draft-ietf-ppm-dap-18, section 3.6; RFC 9457)."""
+"""Why a request or a report failed, in the standard's terms (draft-ietf-ppm-dap-18, 3.6, 4.5.2; RFC 9457)."""
 
 import json
 from dataclasses import dataclass, replace
@@ -6,8 +6,9 @@ from enum import StrEnum
 from typing import Final, Self
 
 from hazemap.errors import CodecError, Refused
-from hazemap.federated.protocols.dap.media_types import PROBLEM
-from hazemap.federated.protocols.dap.resource_paths import id_text
+from hazemap.federated.protocols.dap.basic_types import ReportError
+from hazemap.federated.protocols.dap.resource_paths import PROBLEM, id_text
+from hazemap.vdaf.ping_pong import Rejected
 
 PREFIX: Final = "urn:ietf:params:ppm:dap:error:"
 _LARGEST = 1 << 16
@@ -141,3 +142,12 @@ class DapProblem(Refused):
         """What is sent back: always a client's error, 400, which the standard lets stand for all of its class."""
         name = None if self.task_id is None else id_text(self.task_id)
         return ProblemDocument(self.type.urn, 400, str(self), name, self.unsupported_extensions)
+
+
+VERIFIED = (None, ReportError.VDAF_VERIFY_ERROR)
+"""No error, or the one that only verification finds: such a report is never verified again."""
+
+
+def rejection(state: Rejected) -> ReportError:
+    """Whether its bytes were no shares at all, or shares of nothing that may be measured."""
+    return ReportError.INVALID_MESSAGE if state.error.undecodable else ReportError.VDAF_VERIFY_ERROR

@@ -23,8 +23,8 @@ from typing import Annotated, ClassVar, Final, Self
 
 from hazemap.errors import CodecError, InputError
 from hazemap.federated.protocols.dap.basic_types import Role
-from hazemap.federated.protocols.dap.extensions import Extension
 from hazemap.federated.protocols.dap.vdaf_configuration import (
+    Extension,
     HistogramConfiguration,
     MultihotConfiguration,
     Poplar1Configuration,

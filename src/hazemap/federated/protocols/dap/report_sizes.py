@@ -1,6 +1,7 @@
-"""How long reports of a task are: whatever it measures, each is as long as the others, but for the key of who opens it.
+"""How long the reports of a task are, and how long an aggregator's answers can be.
 
-So a body that holds no reports of a task is known by its length, before any of it is read.
+All reports of a task are equally long, but for the key of the party that opens them. So a body that holds no reports of
+a task is known by its length, before any of it is read, and answers are read no further than they can be long.
 """
 
 from dataclasses import dataclass
@@ -8,9 +9,12 @@ from typing import Final
 
 from hazemap.errors import CodecError
 from hazemap.federated.protocols.dap.basic_types import REPORT_ID
+from hazemap.federated.protocols.dap.prefix_question import read_question
 from hazemap.federated.protocols.dap.report_credentials import ReportCredential
+from hazemap.federated.protocols.dap.resource_paths import LARGEST
 from hazemap.federated.protocols.dap.task import Task
 from hazemap.federated.protocols.dap.upload_messages import Report
+from hazemap.vdaf.idpf import SIZE_INNER
 from hazemap.vdaf.vdaf import Vdaf
 
 TAG: Final = 16
@@ -84,3 +88,31 @@ class ReportSizes:
             and 0 <= helper <= (0 if self.credential else OTHERS)
             and max(len(report.leader_share.enc), len(report.helper_share.enc)) <= LONGEST_KEY
         )
+
+
+WORDS: Final = 1 << 16
+"""Bytes of a problem document, or of all that goes around a share: at most."""
+
+
+def longest_aggregation_answer(request: int) -> int:
+    """Of a helper to a request of so many bytes about reports.
+
+    It answers each report by at most one message and one verifier share. The request holds a share of the leader's for
+    each, and a message is no longer than one.
+
+    >>> longest_aggregation_answer(1_000)
+    67536
+    """
+    return min(LARGEST, 2 * request + WORDS)
+
+
+def longest_share(task: Task, vdaf: Vdaf, agg_param: bytes) -> int:
+    """Of a helper that gives its share of a batch's sums, sealed."""
+    if task.walk is not None:
+        return read_question(agg_param).size * SIZE_INNER + WORDS
+    return vdaf.output_length(agg_param) * ((vdaf.modulus(agg_param).bit_length() + 7) // 8) + WORDS
+
+
+def longest_result(task: Task, vdaf: Vdaf, agg_param: bytes) -> int:
+    """Of a leader that gives both shares."""
+    return 2 * longest_share(task, vdaf, agg_param)

@@ -1,31 +1,85 @@
-"""A task: what everybody who takes part has agreed on, understood and bounded; and the bytes that it was agreed in."""
+"""A task: what all parties have agreed on, understood and bounded; and its bytes (draft-ietf-ppm-dap-18, section 4.2).
+
+The bytes of the task configuration are bound into every share.
+"""
 
 import re
 from dataclasses import dataclass
-from typing import Final, Self
+from enum import IntEnum
+from typing import Annotated, Final, Self
 
 from hazemap.errors import CodecError, InputError
 from hazemap.federated.protocols.dap.basic_types import TASK_ID, Interval
 from hazemap.federated.protocols.dap.blank_reports import BLANK_REPORTS, BlankReports
-from hazemap.federated.protocols.dap.extensions import Extension, check_extensions
-from hazemap.federated.protocols.dap.privacy_parameters import PRIVACY_PARAMETERS, PrivacyParameters
+from hazemap.federated.protocols.dap.privacy_parameters import PRIVACY_PARAMETERS, WALK, PrivacyParameters, WalkTerms
 from hazemap.federated.protocols.dap.report_credentials import ADMISSION, ReportAdmission
-from hazemap.federated.protocols.dap.task_configuration import (
-    TASK_INTERVAL,
-    BatchMode,
-    TaskConfiguration,
-    read_interval,
-)
+from hazemap.federated.protocols.dap.resource_paths import Message
 from hazemap.federated.protocols.dap.vdaf_configuration import (
+    Extension,
+    Extensions,
     MultihotConfiguration,
     Poplar1Configuration,
     SumConfiguration,
     SumVecConfiguration,
     VdafConfiguration,
+    check_extensions,
     read_configuration,
 )
 from hazemap.federated.protocols.dap.versions import DAP_09, DAP_18, DapVersion
-from hazemap.federated.protocols.dap.walk_terms import WALK, WalkTerms
+from hazemap.vdaf.tls_encoding import Form, TlsReader, TlsWriter, code, number, opaque
+
+TASK_INTERVAL: Final = 1
+"""The type of the task extension that says when reports may be made."""
+_MOST_BYTES = 255 + 5 * 0xFFFF + 64
+
+
+class BatchMode(IntEnum):
+    """How reports are put into batches.
+
+    >>> BatchMode.TIME_INTERVAL.value
+    1
+    """
+
+    RESERVED = 0
+    TIME_INTERVAL = 1
+    LEADER_SELECTED = 2
+
+
+@dataclass(frozen=True)
+class TaskConfiguration(Message, name="task-configuration", largest=_MOST_BYTES):
+    """What everybody who takes part agrees on; `to_bytes` gives the very bytes that it was read from.
+
+    What the fields mean, and whether they can be, is said by `task.Task`. The floor of `task_info` is a draft's.
+    """
+
+    task_info: Annotated[bytes, opaque(1)]
+    leader_endpoint: Annotated[bytes, opaque(2, least=1)]
+    helper_endpoint: Annotated[bytes, opaque(2, least=1)]
+    time_precision: Annotated[int, number(8)]
+    min_batch_size: Annotated[int, number(8)]
+    batch_mode: Annotated[BatchMode, code(BatchMode, 1)]
+    batch_config: Annotated[bytes, opaque(2)]
+    vdaf_type: Annotated[int, number(4)]
+    vdaf_configuration: Annotated[bytes, opaque(2)]
+    extensions: Extensions = ()
+
+
+def _write(writer: TlsWriter, configuration: bytes) -> TlsWriter:
+    return writer.fixed(configuration, len(configuration))
+
+
+def _read(reader: TlsReader) -> bytes:
+    return TaskConfiguration.read(reader).to_bytes()
+
+
+Configuration = Annotated[bytes, Form(_write, _read)]
+"""A task configuration within another structure, kept as the bytes it came in."""
+
+
+def read_interval(data: bytes) -> Interval:
+    """An interval that is the whole of some data; CodecError if it is none, is empty, or ends after time itself."""
+    return Interval.from_bytes(data).checked()
+
 
 MOST_PRECISION: Final = 366 * 86_400
 """Seconds: no task rounds its times to more than a year."""

@@ -19,7 +19,7 @@ _VERSIONS = {version.number: version for version in (VDAF_08, VDAF_18)}
 def vdaf_of(task: Task) -> Vdaf:
     """What devices shard by, aggregators verify by and collectors unshard by.
 
-    >>> from hazemap.federated.protocols.dap.task_configuration import BatchMode
+    >>> from hazemap.federated.protocols.dap.task import BatchMode
     >>> task = Task.created(bytes(32), b"a map", "https://one.example/", "https://two.example/", 3600, 100,
     ...     BatchMode.TIME_INTERVAL, HistogramConfiguration(1024, 32))
     >>> vdaf_of(task).output_length(b"")

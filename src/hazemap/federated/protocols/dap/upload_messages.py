@@ -1,4 +1,7 @@
-"""Reports, and what a leader answers (draft-ietf-ppm-dap-18, section 4.4.2)."""
+"""Messages of uploads: reports and a leader's answers (draft-ietf-ppm-dap-18, section 4.4.2; reports also of draft 09).
+
+Reports of draft 09 (section 4.3.2) have no public extensions and no task configuration.
+"""
 
 from dataclasses import dataclass
 from typing import Annotated, Final
@@ -12,9 +15,9 @@ from hazemap.federated.protocols.dap.basic_types import (
     TaskId,
     Time,
 )
-from hazemap.federated.protocols.dap.extensions import Extensions
-from hazemap.federated.protocols.dap.media_types import Message
-from hazemap.federated.protocols.dap.task_configuration import Configuration
+from hazemap.federated.protocols.dap.resource_paths import Message
+from hazemap.federated.protocols.dap.task import Configuration
+from hazemap.federated.protocols.dap.vdaf_configuration import Extensions
 from hazemap.vdaf.tls_encoding import Structure, code, part, rest
 
 MOST_REPORTS: Final = 1 << 14
@@ -90,4 +93,49 @@ class InputShareAad(Structure):
     task_id: TaskId
     task_configuration: Configuration
     metadata: Annotated[ReportMetadata, part(ReportMetadata)]
+    public_share: Share
+
+
+REPORT: Final = "application/dap-report"
+HPKE_CONFIG_LIST: Final = "application/dap-hpke-config-list"
+"""The media types of this draft; its list of HPKE configurations is written as that of draft 18."""
+
+
+@dataclass(frozen=True)
+class ReportMetadata09(Structure):
+    """What both aggregators may know of a report; its time is in seconds."""
+
+    report_id: ReportId
+    time: Time
+
+
+@dataclass(frozen=True)
+class Report09(Message, name="report"):
+    """A measurement, shared between the two aggregators; one is the body of an upload."""
+
+    metadata: Annotated[ReportMetadata09, part(ReportMetadata09)]
+    public_share: Share
+    leader_share: Annotated[HpkeCiphertext, part(HpkeCiphertext)]
+    helper_share: Annotated[HpkeCiphertext, part(HpkeCiphertext)]
+
+    @classmethod
+    def media_type(cls) -> str:
+        """What goes into Content-Type."""
+        return REPORT
+
+
+@dataclass(frozen=True)
+class PlaintextInputShare09(Structure):
+    """What one aggregator opens; the types of its extensions differ, in any order."""
+
+    extensions: Extensions
+    payload: Share
+
+
+@dataclass(frozen=True)
+class InputShareAad09(Structure):
+    """What an input share is bound to."""
+
+    task_id: TaskId
+    metadata: Annotated[ReportMetadata09, part(ReportMetadata09)]
     public_share: Share
