@@ -99,7 +99,7 @@ RULES: dict[str, tuple[str, ...]] = {
     "servers": ("reports only to servers that its",),
     "one vote": ("a report proves a single 1",),
     "drawn": ("its noise cannot be drawn",),
-    "written": ("cannot be written into a task", "the noise and the budget of a task are"),
+    "written": ("cannot be written into a task", "is a fraction of 64-bit numbers"),
     "no place": ("the largest weight must be", "a report needs one place"),
     "analysis": ("this device knows no analysis", "this policy knows no analysis"),
     "approved purpose": ("was approved for another purpose",),
