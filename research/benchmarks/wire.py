@@ -24,9 +24,14 @@ from hazemap.federated.protocols.secure_aggregation.authenticated_encryption imp
 from hazemap.federated.protocols.secure_aggregation.key_agreement import KeyPair, agreed, derived
 from hazemap.federated.protocols.secure_aggregation.masks import add_mask, subtract_mask
 from hazemap.federated.protocols.secure_aggregation.modular_packing import pack, unpack
-from hazemap.federated.protocols.secure_aggregation.prime_field import PRIME
-from hazemap.federated.protocols.secure_aggregation.reed_solomon import join_with_errors
-from hazemap.federated.protocols.secure_aggregation.shamir_sharing import join, join_all, split, split_all
+from hazemap.federated.protocols.secure_aggregation.shamir_sharing import (
+    PRIME,
+    join,
+    join_all,
+    join_with_errors,
+    split,
+    split_all,
+)
 from hazemap.privacy.signing_identities import Identity, verified
 
 SIZE, CLIENTS, DEGREE, THRESHOLD = 65_536, 1_000, 100, 51

@@ -33,7 +33,7 @@ from hazemap.federated.protocols.chained_log import LogHead
 from hazemap.federated.protocols.dap.report_credentials import ISSUED, keys_statement, report_key
 from hazemap.federated.protocols.secure_aggregation.enrolment_proof import CHALLENGE, Challenge
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.federated.protocols.shuffle import credential as shuffle_credential
+from hazemap.federated.protocols.shuffle import submission as shuffle_credential
 from hazemap.federated.protocols.shuffle.submission import read_submission, submitted
 from hazemap.federated.recipes.policy import Carrier
 from hazemap.federated.recipes.policy_document import canonical, example

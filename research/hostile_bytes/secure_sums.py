@@ -17,9 +17,8 @@ from tests.federated.protocols.secure_aggregation.people import FixedCoins, Sess
 from hazemap.errors import NotOpened, Refused
 from hazemap.federated.protocols.secure_aggregation import merkle_roster as roster
 from hazemap.federated.protocols.secure_aggregation.authenticated_encryption import associated, seal, unseal
-from hazemap.federated.protocols.secure_aggregation.client import Client
+from hazemap.federated.protocols.secure_aggregation.client import Client, ClientState
 from hazemap.federated.protocols.secure_aggregation.client_bitmap import Bitmap
-from hazemap.federated.protocols.secure_aggregation.client_checkpoint import ClientState
 from hazemap.federated.protocols.secure_aggregation.messages import LETTER, Message, Stage, decode
 from hazemap.federated.protocols.secure_aggregation.modular_packing import pack, unpack
 from hazemap.federated.protocols.secure_aggregation.server import Server

@@ -24,7 +24,7 @@ from hazemap.federated.protocols.dap.report_credentials import HeldCredential, i
 from hazemap.federated.protocols.dap.report_sizes import ReportSizes
 from hazemap.federated.protocols.dap.task import BatchMode, Task
 from hazemap.federated.protocols.dap.vdaf_configuration import Poplar1Configuration
-from hazemap.federated.protocols.shuffle.batch_terms import BatchTerms
+from hazemap.federated.protocols.shuffle.shuffle_parameters import BatchTerms
 from hazemap.federated.server.administration_routes import _object
 from hazemap.federated.server.device_endpoints import said
 from hazemap.federated.server.http_routes import _CHALLENGE, _ENROLMENT, _fields

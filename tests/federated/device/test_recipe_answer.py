@@ -29,7 +29,7 @@ from hazemap.federated.device.recipes.recipe_check import sum_price
 from hazemap.federated.device.server_task import ServerTask
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.device.store.event_store import ApprovedStreams, EventStore
-from hazemap.federated.protocols.secure_aggregation.coins import DeviceCoins
+from hazemap.federated.protocols.secure_aggregation.key_agreement import DeviceCoins
 from hazemap.federated.protocols.secure_aggregation.messages import Invitation, Stage
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.recipes.policy import Accounting

@@ -24,7 +24,7 @@ from hazemap.federated.device.agent import Agent
 from hazemap.federated.device.store.encrypted_store import Commits, EncryptedStore
 from hazemap.federated.device.store.event_store import EventStore
 from hazemap.federated.device.store.row_store import DeviceRows, RowStore
-from hazemap.federated.protocols.secure_aggregation.client_checkpoint import ClientState
+from hazemap.federated.protocols.secure_aggregation.client import ClientState
 from hazemap.federated.protocols.secure_aggregation.messages import Keys, Stage
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 

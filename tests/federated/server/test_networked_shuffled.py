@@ -23,7 +23,7 @@ from tests.federated.shuffler.test_shuffler_route import (
 
 from hazemap.algorithms import Flat
 from hazemap.errors import NotOpened, Refused, Unreachable
-from hazemap.federated.protocols.secure_aggregation.coins import DeviceCoins
+from hazemap.federated.protocols.secure_aggregation.key_agreement import DeviceCoins
 from hazemap.federated.protocols.shuffle.submission import read_submission
 from hazemap.federated.server import networked_shuffled
 from hazemap.federated.server.announced_rounds import Announcement, stored_announcement

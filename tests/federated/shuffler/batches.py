@@ -4,9 +4,8 @@ from dataclasses import dataclass, field, replace
 
 from tests.federated.aggregator.two_servers import Crash, MemoryDatabase
 
-from hazemap.federated.protocols.shuffle.batch_terms import BatchTerms
-from hazemap.federated.protocols.shuffle.credential import issued
-from hazemap.federated.protocols.shuffle.submission import submitted
+from hazemap.federated.protocols.shuffle.shuffle_parameters import BatchTerms
+from hazemap.federated.protocols.shuffle.submission import issued, submitted
 from hazemap.federated.service.store import Contradiction, Store
 from hazemap.federated.shuffler.batch_limits import BatchLimits
 from hazemap.federated.shuffler.shuffler_service import SCHEMA, ShufflerService

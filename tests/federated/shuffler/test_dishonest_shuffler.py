@@ -9,8 +9,7 @@ from tests.federated.protocols.shuffle.test_shuffle import ALL, KEY, SENT, TERMS
 
 from hazemap.errors import Refused
 from hazemap.federated.protocols.secure_aggregation.modular_packing import lifted, unpack
-from hazemap.federated.protocols.shuffle.analyser import opened
-from hazemap.federated.protocols.shuffle.client import INFO, SUITE, messages
+from hazemap.federated.protocols.shuffle.sealed_parts import INFO, SUITE, messages, opened
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.federated.trust.shuffled import assumed_of_parts
 from hazemap.privacy.random_stream import Stream

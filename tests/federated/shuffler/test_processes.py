@@ -16,9 +16,8 @@ from tests.federated.shuffler.batches import ISSUER, SECRET
 from tests.ports import free_port
 
 from hazemap.errors import Unreachable
-from hazemap.federated.protocols.shuffle.batch_terms import BatchTerms
-from hazemap.federated.protocols.shuffle.credential import issued
-from hazemap.federated.protocols.shuffle.submission import submitted
+from hazemap.federated.protocols.shuffle.shuffle_parameters import BatchTerms
+from hazemap.federated.protocols.shuffle.submission import issued, submitted
 from hazemap.federated.service.served_address import ServedAddress
 from hazemap.federated.service.state_folder import StateFolder
 from hazemap.federated.shuffler.analyser_client import AnalyserClient

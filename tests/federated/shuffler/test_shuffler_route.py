@@ -18,11 +18,10 @@ from hazemap.federated.device.http_client import HttpReply
 from hazemap.federated.device.policy.consent_policy import Policy, carried_refusal
 from hazemap.federated.device.reports.report_connections import ReportConnections
 from hazemap.federated.device.reports.report_routes import ShufflerRoute
-from hazemap.federated.protocols.secure_aggregation.coins import DeviceCoins
-from hazemap.federated.protocols.shuffle.analyser import opened
-from hazemap.federated.protocols.shuffle.credential import issued
+from hazemap.federated.protocols.secure_aggregation.key_agreement import DeviceCoins
+from hazemap.federated.protocols.shuffle.sealed_parts import opened
 from hazemap.federated.protocols.shuffle.shuffled_reports import summed_reports
-from hazemap.federated.protocols.shuffle.submission import read_submission
+from hazemap.federated.protocols.shuffle.submission import issued, read_submission
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.device_tasks import Task
 from hazemap.federated.trust.report_batch import ReportBatch

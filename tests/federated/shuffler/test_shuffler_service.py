@@ -15,7 +15,7 @@ from tests.federated.aggregator.two_servers import Crash
 from tests.federated.shuffler.batches import LIMITS, NOW, TERMS, Machine, messages_of, other, request_of
 
 from hazemap.errors import CodecError, InputError, NotOpened, Refused, StoreError, Unreachable
-from hazemap.federated.protocols.shuffle.batch_terms import BatchTerms
+from hazemap.federated.protocols.shuffle.shuffle_parameters import BatchTerms
 from hazemap.federated.service.databases import Sqlite
 from hazemap.federated.shuffler import shuffler_service as pieces_module
 from hazemap.federated.shuffler.shuffler_service import BatchOver, ShufflerService, UnknownBatch, permuted_pieces

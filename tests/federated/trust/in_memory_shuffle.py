@@ -7,8 +7,7 @@ from functools import partial
 from hazemap.codec import digest
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import NotOpened, Refused
-from hazemap.federated.protocols.shuffle.analyser import opened
-from hazemap.federated.protocols.shuffle.client import messages
+from hazemap.federated.protocols.shuffle.sealed_parts import messages, opened
 from hazemap.federated.protocols.shuffle.shuffle_parameters import ShuffleParameters
 from hazemap.federated.trust.checked_contribution import contribution
 from hazemap.federated.trust.cohort_assumptions import Sampling, noisy_answer

@@ -7,7 +7,7 @@ from tests.federated.trust.test_two_servers import COUNTS, TOWN
 
 from hazemap.algorithms import Flat
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.federated.protocols.shuffle.client import messages
+from hazemap.federated.protocols.shuffle.sealed_parts import messages
 from hazemap.federated.trust import report_bytes
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.prefix_walk import CellStrings

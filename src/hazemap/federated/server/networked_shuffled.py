@@ -13,10 +13,10 @@ from time import monotonic
 from typing import ClassVar, TypeVar
 
 from hazemap.errors import HazemapError, NotOpened, Refused, Unreachable
-from hazemap.federated.protocols.shuffle.analyser import opened
-from hazemap.federated.protocols.shuffle.batch_terms import BatchTerms
-from hazemap.federated.protocols.shuffle.credential import issued
+from hazemap.federated.protocols.shuffle.sealed_parts import opened
+from hazemap.federated.protocols.shuffle.shuffle_parameters import BatchTerms
 from hazemap.federated.protocols.shuffle.shuffled_reports import ReportParameters, summed_reports
+from hazemap.federated.protocols.shuffle.submission import issued
 from hazemap.federated.server.announced_rounds import Announcement, given_up
 from hazemap.federated.server.carried_rounds import CarriedCampaign
 from hazemap.federated.server.carried_statement import batch_of

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hazemap.errors import InputError, NotOpened, Refused, Unreachable
-from hazemap.federated.protocols.shuffle.batch_terms import BatchTerms
+from hazemap.federated.protocols.shuffle.shuffle_parameters import BatchTerms
 from hazemap.federated.service.access_tokens import known_token, token_file
 from hazemap.federated.service.operator_line import WORDS, asked_async
 

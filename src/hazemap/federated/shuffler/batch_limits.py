@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from hazemap.errors import InputError
-from hazemap.federated.protocols.shuffle.batch_terms import BatchTerms
+from hazemap.federated.protocols.shuffle.shuffle_parameters import BatchTerms
 
 LONGEST = 30 * 86_400
 """Seconds that a batch may be open."""

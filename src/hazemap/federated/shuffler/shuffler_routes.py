@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from hazemap.errors import CodecError, Unreachable
-from hazemap.federated.protocols.shuffle.batch_terms import BatchTerms
+from hazemap.federated.protocols.shuffle.shuffle_parameters import BatchTerms
 from hazemap.federated.protocols.shuffle.submission import submission_bytes
 from hazemap.federated.service.access_tokens import named
 from hazemap.federated.service.http_limits import HttpLimits

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from hazemap.errors import CodecError, ConversationError, InputError, NotOpened, Refused, StoreError, Unreachable
-from hazemap.federated.protocols.shuffle.batch_terms import BatchTerms
+from hazemap.federated.protocols.shuffle.shuffle_parameters import BatchTerms
 from hazemap.federated.protocols.shuffle.submission import read_submission
 from hazemap.federated.service.store import Contradiction, Schema, Store, Write
 from hazemap.federated.shuffler.analyser_client import FIRST

@@ -19,8 +19,7 @@ from typing import Final
 from hazemap.codec import digest
 from hazemap.encoders import Encoder
 from hazemap.errors import InputError
-from hazemap.federated.protocols.shuffle.batch_terms import BatchTerms
-from hazemap.federated.protocols.shuffle.shuffle_parameters import SECURITY, ShuffleParameters
+from hazemap.federated.protocols.shuffle.shuffle_parameters import SECURITY, BatchTerms, ShuffleParameters
 from hazemap.federated.protocols.shuffle.shuffled_reports import ReportParameters
 from hazemap.federated.trust.cohort_assumptions import ENROLLED, noisy_answer
 from hazemap.federated.trust.device_tasks import check_report

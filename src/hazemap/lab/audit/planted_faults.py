@@ -26,7 +26,7 @@ from hazemap.engines.table_source import SourcePart, TableSource, named_numbers
 from hazemap.errors import InputError, LedgerError
 from hazemap.execution import run
 from hazemap.federated.device.recipes import recipe_answer
-from hazemap.federated.protocols.shuffle import client
+from hazemap.federated.protocols.shuffle import sealed_parts
 from hazemap.federated.shuffler import shuffler_service
 from hazemap.federated.study import population_study
 from hazemap.federated.trust import device_tasks
@@ -486,8 +486,8 @@ def kept_order() -> Iterator[None]:
 @fault("messages of a shuffle are sealed with the shuffler's key")
 def sealed_to_the_shuffler() -> Iterator[None]:
     """Let the shuffler, who knows who sent a message, read it."""
-    seal, public = client.messages, KeyPair.derived(Kem.X25519_HKDF_SHA256, KEY_OF_SHUFFLER).public
-    with replaced(client, "messages", lambda terms, _public, *rest: seal(terms, public, *rest)):
+    seal, public = sealed_parts.messages, KeyPair.derived(Kem.X25519_HKDF_SHA256, KEY_OF_SHUFFLER).public
+    with replaced(sealed_parts, "messages", lambda terms, _public, *rest: seal(terms, public, *rest)):
         yield
 
 

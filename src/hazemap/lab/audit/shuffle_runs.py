@@ -15,11 +15,9 @@ import numpy as np
 
 from hazemap.errors import HazemapError, Refused
 from hazemap.federated.protocols.secure_aggregation.modular_packing import lifted, unpack
-from hazemap.federated.protocols.shuffle import analyser, client
-from hazemap.federated.protocols.shuffle.batch_terms import BatchTerms
-from hazemap.federated.protocols.shuffle.credential import SERIAL, issued
-from hazemap.federated.protocols.shuffle.shuffle_parameters import ShuffleParameters
-from hazemap.federated.protocols.shuffle.submission import submitted
+from hazemap.federated.protocols.shuffle import sealed_parts
+from hazemap.federated.protocols.shuffle.shuffle_parameters import BatchTerms, ShuffleParameters
+from hazemap.federated.protocols.shuffle.submission import SERIAL, issued, submitted
 from hazemap.federated.service.store import Store, Write
 from hazemap.federated.shuffler import shuffler_service
 from hazemap.federated.shuffler.batch_limits import BatchLimits
@@ -105,7 +103,7 @@ def _once(epsilon: Fraction, there: bool, store: Store) -> dict[str, list[float]
         sums = np.array([there and person == 0], dtype=np.int64)
         noisy = sums + noise.share(stream, _SIZE)
         credential = issued(issuer, secret, terms.digest, b"%d" % person)
-        sealed = client.messages(parts, opens.public, noisy, stream)
+        sealed = sealed_parts.messages(parts, opens.public, noisy, stream)
         everybody.append(_Sent(credential[:SERIAL], noisy, sealed))
         request = submitted(terms, own.public, credential, sealed, os.urandom(32))
         writes += service.taking(terms.digest, request, _NOW)
@@ -123,7 +121,7 @@ def _opened(
     parts: ShuffleParameters, key: KeyPair, every: list[bytes], everybody: list[_Sent]
 ) -> dict[str, list[float]]:
     """What an analyser makes of a batch: its sums, and the messages where its numbers put the first person."""
-    sums = analyser.opened(parts, key, every).sums
+    sums = sealed_parts.opened(parts, key, every).sums
     rank = sorted(each.serial for each in everybody).index(everybody[0].serial)
     guessed = _tried(parts, key, every[rank * parts.messages : (rank + 1) * parts.messages])
     known = sum((each.noisy for each in everybody[-CORRUPT:]), np.zeros(_SIZE, dtype=np.int64))
@@ -138,7 +136,7 @@ def _tried(parts: ShuffleParameters, key: KeyPair, messages: list[bytes]) -> lis
     opened, total = 0, np.zeros(parts.block, dtype=np.int64)
     for message in messages:
         try:
-            plain = client.SUITE.open(key, message[:32], client.INFO, parts.digest, message[32:])
+            plain = sealed_parts.SUITE.open(key, message[:32], sealed_parts.INFO, parts.digest, message[32:])
         except Refused:
             continue
         total += unpack(plain[4:], parts.block, parts.bits)

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from tests.federated.protocols.secure_aggregation.people import Anything, FixedCoins, session
 
 from hazemap.errors import CodecError, InputError, Refused
-from hazemap.federated.protocols.secure_aggregation.client import Client
-from hazemap.federated.protocols.secure_aggregation.client_checkpoint import ClientState
+from hazemap.federated.protocols.secure_aggregation.client import Client, ClientState
 from hazemap.federated.protocols.secure_aggregation.messages import Masked, Stage, Unmask
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 

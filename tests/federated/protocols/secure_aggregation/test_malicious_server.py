@@ -11,9 +11,8 @@ from tests.federated.protocols.secure_aggregation.people import Anything, FixedC
 
 from hazemap.errors import CodecError, Refused
 from hazemap.federated.protocols.secure_aggregation import merkle_roster as roster
-from hazemap.federated.protocols.secure_aggregation.client import Client
+from hazemap.federated.protocols.secure_aggregation.client import Client, ClientState
 from hazemap.federated.protocols.secure_aggregation.client_bitmap import Bitmap
-from hazemap.federated.protocols.secure_aggregation.client_checkpoint import ClientState
 from hazemap.federated.protocols.secure_aggregation.key_agreement import self_mask
 from hazemap.federated.protocols.secure_aggregation.masks import subtract_mask
 from hazemap.federated.protocols.secure_aggregation.messages import (

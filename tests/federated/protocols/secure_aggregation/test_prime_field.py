@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hazemap.federated.protocols.secure_aggregation.prime_field import (
+from hazemap.federated.protocols.secure_aggregation.shamir_sharing import (
     PRIME,
     PRIME_BYTES,
     _multiplied,

@@ -8,8 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hazemap.errors import InputError, NotOpened
-from hazemap.federated.protocols.secure_aggregation.reed_solomon import decoded, interpolated, join_with_errors, value
-from hazemap.federated.protocols.secure_aggregation.shamir_sharing import split
+from hazemap.federated.protocols.secure_aggregation.shamir_sharing import (
+    decoded,
+    interpolated,
+    join_with_errors,
+    split,
+    value,
+)
 
 
 @st.composite

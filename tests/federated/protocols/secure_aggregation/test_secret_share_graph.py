@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hazemap.federated.protocols.secure_aggregation.secret_share_graph import SecretShareHolders, blamed
+from hazemap.federated.protocols.secure_aggregation.unmasking import SecretShareHolders, blamed
 
 
 @st.composite

@@ -10,7 +10,7 @@ import pytest
 from tests.federated.protocols.secure_aggregation.people import Session, session
 
 from hazemap.errors import NotOpened
-from hazemap.federated.protocols.secure_aggregation.client_checkpoint import ClientState, KnownPeer
+from hazemap.federated.protocols.secure_aggregation.client import ClientState, KnownPeer
 from hazemap.federated.protocols.secure_aggregation.messages import Masked, Message, Sealed, Stage, Unmask
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.protocols.secure_aggregation.shamir_sharing import SHARE

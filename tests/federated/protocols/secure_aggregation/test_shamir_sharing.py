@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hazemap.errors import CodecError, InputError, NotOpened
-from hazemap.federated.protocols.secure_aggregation.prime_field import PRIME
 from hazemap.federated.protocols.secure_aggregation.shamir_sharing import (
+    PRIME,
     SHARE,
     checked,
     is_share,

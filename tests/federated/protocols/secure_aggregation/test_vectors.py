@@ -15,8 +15,7 @@ from tests.federated.protocols.secure_aggregation.vectors import FOLDER, everyth
 from hazemap.errors import CodecError
 from hazemap.federated.protocols.secure_aggregation.messages import MESSAGES, Invitation, decode
 from hazemap.federated.protocols.secure_aggregation.modular_packing import unpack
-from hazemap.federated.protocols.secure_aggregation.reed_solomon import join_with_errors
-from hazemap.federated.protocols.secure_aggregation.shamir_sharing import join
+from hazemap.federated.protocols.secure_aggregation.shamir_sharing import join, join_with_errors
 
 PAGE = Path(__file__).parents[4] / "docs" / "reference" / "protocol.md"
 STRUCTURES = PAGE.with_name("protocol-messages.md")

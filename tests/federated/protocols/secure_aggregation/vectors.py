@@ -18,12 +18,11 @@ import numpy as np
 from hazemap.federated.protocols.secure_aggregation import masks
 from hazemap.federated.protocols.secure_aggregation import merkle_roster as roster
 from hazemap.federated.protocols.secure_aggregation import neighbour_graph as graph
-from hazemap.federated.protocols.secure_aggregation import prime_field as fields
+from hazemap.federated.protocols.secure_aggregation import shamir_sharing as fields
 from hazemap.federated.protocols.secure_aggregation import shamir_sharing as shamir
 from hazemap.federated.protocols.secure_aggregation.authenticated_encryption import associated, seal
 from hazemap.federated.protocols.secure_aggregation.client import Client
 from hazemap.federated.protocols.secure_aggregation.client_bitmap import Bitmap
-from hazemap.federated.protocols.secure_aggregation.coins import DeviceCoins
 from hazemap.federated.protocols.secure_aggregation.enrolment_proof import (
     CHALLENGE,
     Challenge,
@@ -31,6 +30,7 @@ from hazemap.federated.protocols.secure_aggregation.enrolment_proof import (
     enrolment_statement,
 )
 from hazemap.federated.protocols.secure_aggregation.key_agreement import (
+    DeviceCoins,
     KeyPair,
     agreed,
     expand,

@@ -11,7 +11,7 @@ from mpmath import e as mpe
 from mpmath import floor, log, mpf, workdps
 
 from hazemap.errors import InputError
-from hazemap.federated.protocols.shuffle.parts_security import excess, is_secure, parts_for
+from hazemap.federated.protocols.shuffle.shuffle_parameters import excess, is_secure, parts_for
 
 
 def components(people: int, parts: int, order: tuple[int, ...]) -> int:

@@ -14,9 +14,7 @@ from tests.privacy.polya_law import fit, laplace_law
 
 from hazemap.errors import InputError, NotOpened, Refused
 from hazemap.federated.protocols.secure_aggregation.modular_packing import lifted
-from hazemap.federated.protocols.shuffle.additive_parts import split
-from hazemap.federated.protocols.shuffle.analyser import opened
-from hazemap.federated.protocols.shuffle.client import INFO, SUITE, messages
+from hazemap.federated.protocols.shuffle.sealed_parts import INFO, SUITE, messages, opened, split
 from hazemap.federated.protocols.shuffle.shuffle_parameters import ShuffleParameters
 from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.privacy.random_permutation import in_any_order

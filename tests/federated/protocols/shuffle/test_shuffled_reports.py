@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hazemap.errors import InputError, Refused
-from hazemap.federated.protocols.shuffle.client import SUITE
+from hazemap.federated.protocols.shuffle.sealed_parts import SUITE
 from hazemap.federated.protocols.shuffle.shuffled_reports import INFO, ReportParameters, report_message, summed_reports
 from hazemap.privacy.random_stream import Stream
 from hazemap.vdaf.hpke import Kem, KeyPair

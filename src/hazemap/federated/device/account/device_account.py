@@ -44,7 +44,7 @@ from hazemap.federated.device.store.encrypted_store import EncryptedStore, Store
 from hazemap.federated.device.store.row_store import RowStore
 from hazemap.federated.device.store.session_records import SessionRecords
 from hazemap.federated.protocols.chained_log import LogHead
-from hazemap.federated.protocols.secure_aggregation.coins import DeviceCoins
+from hazemap.federated.protocols.secure_aggregation.key_agreement import DeviceCoins
 from hazemap.federated.recipes.policy import ShippedPolicy
 from hazemap.federated.trust.device_tasks import Task
 from hazemap.federated.trust.report_carriers import ReportCarrier

@@ -28,7 +28,7 @@ from hazemap.federated.device.recipes.recipe_check import admit, sum_price
 from hazemap.federated.device.recipes.report_request import ReportRequest
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.device.store.event_store import ApprovedStreams, EventStore
-from hazemap.federated.protocols.secure_aggregation.coins import Coins
+from hazemap.federated.protocols.secure_aggregation.key_agreement import Coins
 from hazemap.federated.protocols.secure_aggregation.session_parameters import SessionParameters
 from hazemap.federated.recipes.event_stream import EventValue
 from hazemap.federated.recipes.policy import ShippedPolicy

@@ -31,12 +31,11 @@ from hazemap.federated.protocols.dap.task import Task as DapTask
 from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
 from hazemap.federated.protocols.dap.upload_messages import Report
 from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfig
-from hazemap.federated.protocols.secure_aggregation.coins import Drawn
-from hazemap.federated.protocols.shuffle.batch_terms import BatchTerms
-from hazemap.federated.protocols.shuffle.client import messages
-from hazemap.federated.protocols.shuffle.credential import CREDENTIAL, is_genuine
+from hazemap.federated.protocols.secure_aggregation.key_agreement import Drawn
+from hazemap.federated.protocols.shuffle.sealed_parts import messages
+from hazemap.federated.protocols.shuffle.shuffle_parameters import BatchTerms
 from hazemap.federated.protocols.shuffle.shuffled_reports import ReportParameters, report_message
-from hazemap.federated.protocols.shuffle.submission import submitted
+from hazemap.federated.protocols.shuffle.submission import CREDENTIAL, is_genuine, submitted
 from hazemap.federated.trust.checked_contribution import contribution
 from hazemap.federated.trust.prefix_walk import CellStrings
 from hazemap.federated.trust.randomised_reports import randomised

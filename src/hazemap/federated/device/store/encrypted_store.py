@@ -10,7 +10,7 @@ meet with probability 2⁻³² (NIST SP 800-38D §8.3), a session has six.
 What is deleted is overwritten in the file (secure_delete), and the journal beside it is emptied every hour at least. A
 disk, a backup or a copy may hold it longer, sealed. A transaction is on the disk when it ends, or was never there.
 
-An old copy of the file that is put back repeats what it said before, byte by byte (`secure_aggregation.coins`). It
+An old copy of the file that is put back repeats what it said before, byte by byte (`DeviceCoins`). It
 has forgotten what was paid since, which only an honest server makes known (`account_head`).
 
 The store's key is 32 bytes. In a file beside it (`Origin`) it protects a store that is copied or thrown away without

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from hazemap.errors import Refused
 from hazemap.federated.protocols.secure_aggregation.client import Client, Contribution
-from hazemap.federated.protocols.secure_aggregation.coins import DeviceCoins
+from hazemap.federated.protocols.secure_aggregation.key_agreement import DeviceCoins
 from hazemap.federated.protocols.secure_aggregation.messages import Stage
 from hazemap.federated.protocols.secure_aggregation.minimum_parameters import Judge, MinimumParameters
 from hazemap.federated.protocols.secure_aggregation.server import Server

@@ -1,9 +1,19 @@
-"""Keys that two clients agree on after each has seen the other's public key: X25519 (RFC 7748), then HKDF-SHA256.
+"""Keys that two clients agree on, and coins that follow from a client's own secret: X25519, then HKDF-SHA256.
 
-Every key is derived (HKDF, Krawczyk 2010, RFC 5869) for one session and one purpose. The shared point is never used as
-it is: it goes through HKDF with the session as salt and the purpose and both public keys as info, so that a key belongs
-to one session, one purpose and one pair. A public key of low order, which makes the shared point zero whatever the
-private key is, is refused (RFC 7748 §6.1).
+Every key is derived (HKDF, Krawczyk 2010, RFC 5869) for one session and one purpose. The shared point (RFC 7748) is
+never used as it is: it goes through HKDF with the session as salt and the purpose and both public keys as info, so that
+a key belongs to one session, one purpose and one pair. A public key of low order, which makes the shared point zero
+whatever the private key is, is refused (RFC 7748 §6.1).
+
+Whatever a device draws is a pseudorandom function of its key, of the session or announcement, of what it draws for, and
+of its contribution as it is encoded:
+
+    coins = AES-256-CTR under SHA-256 of HKDF-SHA256(ikm = key, salt = session,
+                                info = "hazemap 1 coins " ‖ purpose ‖ 0 ‖ SHA-256 of each thing that is bound)
+
+The same state gives the same message, byte by byte: a device whose store was put back from a copy says nothing new.
+Another contribution has other keys, other masks and other noise: it never meets those of the first
+(docs/decisions/0025-a-store-put-back-from-a-copy.md).
 """
 
 import os
@@ -11,7 +21,7 @@ from collections.abc import Callable
 from hashlib import sha256
 from hmac import digest
 from struct import pack
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -19,6 +29,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
 from hazemap.errors import CodecError, InputError, Refused
 from hazemap.federated.protocols.secure_aggregation import masks
+from hazemap.privacy.random_stream import Stream
 
 SESSION = 32
 HASH = 32
@@ -125,3 +136,38 @@ def pair_mask(private: KeyPair, public: bytes, session: bytes, sharers: bytes) -
 def letter_key(private: KeyPair, public: bytes, session: bytes) -> bytes:
     """The key of the letters between two clients (`authenticated_encryption` makes of it one for each direction)."""
     return agreed(private, public, session, b"letter", 32)
+
+
+Drawn = Callable[..., Stream]
+"""Coins of one session or announcement, by a purpose and all that is bound, or by what is left to be bound."""
+
+
+class Coins(Protocol):
+    """The coins of one device."""
+
+    def __call__(self, session: bytes, purpose: bytes, *bound: bytes) -> Stream:
+        """What is drawn in a session of 32 bytes, for a purpose, with all that it has to depend on."""
+
+
+class DeviceCoins:
+    """`key` is the device's own secret, 32 uniform bytes.
+
+    >>> coins = DeviceCoins(bytes(32))
+    >>> coins(bytes(32), b"noise", b"a contribution").bytes(8).hex()
+    'ee2f7de68b8371b9'
+    >>> coins(bytes(32), b"noise", b"another").bytes(8).hex()
+    'd3cfda9eedc73d04'
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    @classmethod
+    def from_os(cls) -> "DeviceCoins":
+        """Of a key that nobody has again: for people who live as long as their process."""
+        return cls(os.urandom(32))
+
+    def __call__(self, session: bytes, purpose: bytes, *bound: bytes) -> Stream:
+        """One derivation: some 10 µs."""
+        about = b"coins " + purpose + b"\0" + b"".join(sha256(each).digest() for each in bound)
+        return Stream.keyed(derived(self._key, session, about, 32))

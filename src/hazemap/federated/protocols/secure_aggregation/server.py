@@ -35,9 +35,8 @@ from hazemap.federated.protocols.secure_aggregation.messages import (
 )
 from hazemap.federated.protocols.secure_aggregation.modular_packing import unpack, word
 from hazemap.federated.protocols.secure_aggregation.neighbour_graph import commitment, ring_neighbours
-from hazemap.federated.protocols.secure_aggregation.secret_share_graph import SecretShareHolders
 from hazemap.federated.protocols.secure_aggregation.session_parameters import HASH, Mode, SessionParameters
-from hazemap.federated.protocols.secure_aggregation.unmasking import Opened, Unmasking
+from hazemap.federated.protocols.secure_aggregation.unmasking import Opened, SecretShareHolders, Unmasking
 from hazemap.machine_code.arrays import Bools, Ints
 from hazemap.privacy.signing_identities import verified
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from hazemap.errors import CodecError, InputError, Refused
 from hazemap.federated.protocols.secure_aggregation.modular_packing import pack, packed_length, reduced, unpack
-from hazemap.federated.protocols.shuffle.analyser import OpenedBatch
-from hazemap.federated.protocols.shuffle.client import SUITE
+from hazemap.federated.protocols.shuffle.sealed_parts import SUITE, OpenedBatch
 from hazemap.federated.protocols.shuffle.shuffle_parameters import SEALING
 from hazemap.machine_code.arrays import Ints
 from hazemap.privacy.random_stream import Stream
