@@ -34,7 +34,7 @@ import numpy as np
 import hazemap
 from hazemap.encoders import EvenSplitScores, MedianSplitScores
 from hazemap.errors import HazemapError, HazemapWarning
-from hazemap.execution.rehearsal import of_nobody, rehearsed
+from hazemap.execution.run import of_nobody, rehearsed
 from hazemap.privacy.budget import Budget
 from hazemap.queries.algorithm_session import Session, Unrecorded
 from hazemap.queries.noisy_queries import Answer, Choice, Growth, Question

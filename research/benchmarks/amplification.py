@@ -19,8 +19,7 @@ from pathlib import Path
 from hazemap.privacy.amplification.aggregate_price import minimum_cohort
 from hazemap.privacy.amplification.best_unary_encoding import best_unary
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
-from hazemap.privacy.amplification.exact_sum import exact_sum
-from hazemap.privacy.amplification.neighbours import SumRound
+from hazemap.privacy.amplification.neighbours import SumRound, exact_sum
 from hazemap.privacy.amplification.shuffle_bounds import clone_bound, theorem_3_1
 from hazemap.privacy.amplification.sum_of_reports import coordinate_losses
 

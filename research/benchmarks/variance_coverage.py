@@ -16,8 +16,7 @@ import numpy as np
 
 from hazemap.cells import Leaves
 from hazemap.estimate.mean_intervals import Interval
-from hazemap.estimate.value_estimates import Measurements
-from hazemap.estimate.value_variance import variances_known
+from hazemap.estimate.value_estimates import Measurements, variances_known
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.temporal.time_slots import Always
 from hazemap.values.cell_slot_counters import CellTimeSlots

@@ -12,8 +12,7 @@ from hazemap import ZCDP, Box, MemoryTable, PureDP, Unrecorded, run
 from hazemap.algorithms import METHODS
 from hazemap.algorithms.built_in_methods import ALIASES, canonical
 from hazemap.algorithms.method_descriptions import described
-from hazemap.algorithms.method_settings import Setting, split
-from hazemap.algorithms.named_methods import CellKind
+from hazemap.algorithms.named_methods import CellKind, Setting, split
 from hazemap.algorithms.plug_ins import plug_in_type
 from hazemap.algorithms.published.htf import HTF
 from hazemap.codec import dumps, loads

@@ -14,7 +14,7 @@ from hazemap.cells import NOWHERE, Leaves
 from hazemap.encoders import Counts, total
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, TableError
-from hazemap.estimate.share_intervals import Shares
+from hazemap.estimate.marked_counts import Shares
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.device_tasks import askable
 from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation

@@ -11,7 +11,7 @@ from hazemap.algorithms.proportion import Narrow, Significant
 from hazemap.encoders import Counts
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
-from hazemap.estimate.marked_slots import MarkedSlots, of_all_slots
+from hazemap.estimate.marked_counts import MarkedSlots, of_all_slots
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.privacy.budget import ZCDP, PureDP
@@ -104,7 +104,7 @@ def test_cells_are_cut_for_a_slot_of_the_usual_size(table):
 
 
 def test_there_are_never_more_cells_than_may_be(table, monkeypatch):
-    monkeypatch.setattr("hazemap.algorithms.proportion_in_slots.MOST_SHARES", 48 * 40)
+    monkeypatch.setattr("hazemap.algorithms.proportion.MOST_SHARES", 48 * 40)
     found = asked(ProportionInSlots(SQUARES, HOURS, RowIsPerson(), Significant(Fraction(0))), table, PureDP(8))
     assert 16 < found.value.first.cells.size <= 40
     with pytest.raises(InputError, match="fewer slots, fewer marks"):

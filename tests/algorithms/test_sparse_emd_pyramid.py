@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hazemap.algorithms import PublishedPyramid, Pyramid
-from hazemap.algorithms.sparse_emd_pyramid import share
+from hazemap.algorithms.emd_pyramids import share
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError

@@ -10,8 +10,7 @@ from hazemap.cellmap import CellMap
 from hazemap.cells import Leaves
 from hazemap.errors import InputError
 from hazemap.estimate import confidence_margins
-from hazemap.estimate.confidence_margins import reach
-from hazemap.estimate.leading_intervals import margins
+from hazemap.estimate.confidence_margins import margins, reach
 from hazemap.releases.estimates import estimate
 from hazemap.spatial.quadtree import Quadtree
 

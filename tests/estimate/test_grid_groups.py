@@ -15,7 +15,7 @@ from hazemap.cells import NOWHERE, Leaves
 from hazemap.encoders import Counts
 from hazemap.estimate import nonnegative, postprocess, read
 from hazemap.estimate.grid_groups import GridGroups
-from hazemap.estimate.tree_levels import TreeLevels
+from hazemap.estimate.shrinkage import TreeLevels
 from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
 from hazemap.lab.compare.map_scores import Scorer
 from hazemap.lab.compare.map_to_pixels import painted

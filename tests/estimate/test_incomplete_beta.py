@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import betainc
 
-from hazemap.estimate.incomplete_beta import beta_distribution
+from hazemap.estimate.cut_cell_uncertainty import beta_distribution
 
 
 @pytest.mark.parametrize(("most", "error"), [(1e2, 1e-11), (1e6, 1e-8), (1e9, 1e-4)])

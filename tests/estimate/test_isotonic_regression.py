@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import isotonic_regression, minimize
 
-from hazemap.estimate.isotonic_regression import monotone
+from hazemap.estimate.quantile_intervals import monotone
 
 numbers = st.lists(st.floats(-1, 2), min_size=1, max_size=40).map(np.array)
 

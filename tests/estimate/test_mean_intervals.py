@@ -9,7 +9,7 @@ import pytest
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import reach
 from hazemap.estimate.mean_intervals import loudest, means, means_known
-from hazemap.estimate.value_variance import variances, variances_known
+from hazemap.estimate.value_estimates import variances, variances_known
 
 TRIALS = 60_000
 # A binomial share of 60,000 trials around 0.95 stays within 0.0053 of it but for 1 in 10⁹ runs; the intervals' law is

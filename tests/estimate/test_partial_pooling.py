@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hazemap.estimate.partial_pooling import pooled
+from hazemap.estimate.published_values import pooled
 
 PARTS = [(3, 2, 1), (0, 0, 0), (0, 3, 3), (5, 0, 0), (0, 0, 3)]
 

@@ -9,9 +9,9 @@ from hazemap.cellmap import Reading
 from hazemap.cells import Leaves
 from hazemap.encoders import Counts
 from hazemap.estimate import consistent, measurements, nonnegative, read
-from hazemap.estimate.regular_tree_least_squares import levels
 from hazemap.estimate.shrinkage import shrunk
 from hazemap.estimate.transcript_measurements import with_sampling
+from hazemap.estimate.tree_least_squares import levels
 from hazemap.queries.noisy_queries import Answer, Query
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote

@@ -8,8 +8,7 @@ import pytest
 from scipy.stats import binom
 
 from hazemap.errors import InputError
-from hazemap.estimate.confidence_margins import reach
-from hazemap.estimate.leading_intervals import margins
+from hazemap.estimate.confidence_margins import margins, reach
 from hazemap.estimate.report_intervals import _SumOfReports, asymmetry_margin, report_intervals
 from hazemap.federated.study.searches.item_counts import counted_items, frequent_bins
 from hazemap.federated.trust.randomised_reports import debiased

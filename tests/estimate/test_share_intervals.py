@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from hazemap.estimate.share_intervals import Shares
+from hazemap.estimate.marked_counts import Shares
 
 CONFIDENCES = (0.5, 0.8, 0.9, 0.95, 0.99)
 

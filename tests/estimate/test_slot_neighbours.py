@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hazemap.estimate.slot_neighbours import from_neighbours
+from hazemap.estimate.slot_maps import from_neighbours
 from hazemap.temporal.time_slots import Clock, Spans, Weekdays
 
 HOURS = Clock.hours("UTC")

@@ -9,8 +9,8 @@ from hazemap.cells import NOWHERE, Leaves
 from hazemap.errors import InputError
 from hazemap.estimate import Measurement, consistent, nonnegative
 from hazemap.estimate.region_forest import _of_cells, _of_regions, forest
-from hazemap.estimate.regular_tree_least_squares import levels
 from hazemap.estimate.shrinkage import shrunk
+from hazemap.estimate.tree_least_squares import levels
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hazemap.cells import NOWHERE, Leaves
-from hazemap.estimate.tree_levels import TreeLevels
+from hazemap.estimate.shrinkage import TreeLevels
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from hazemap.cells import Leaves
-from hazemap.estimate.value_estimates import Measurements
-from hazemap.estimate.value_variance import variances, variances_known
+from hazemap.estimate.value_estimates import Measurements, variances, variances_known
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.temporal.time_slots import Always
 from hazemap.values.cell_slot_counters import CellTimeSlots

@@ -12,7 +12,7 @@ from hazemap.algorithms.cell_statistics import CellStatistics
 from hazemap.algorithms.private_bounding_box import PrivateBoundingBox
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
-from hazemap.execution.rehearsal import of_nobody, rehearsed
+from hazemap.execution.run import of_nobody, rehearsed
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.queries.algorithm_session import Session, Unrecorded

@@ -6,10 +6,8 @@ import pytest
 from hazemap.cells import Leaves
 from hazemap.errors import InputError
 from hazemap.federated.planning.trust_plan import planned_trusts
-from hazemap.planning.city_in_slots import CityInSlots, moments_of
-from hazemap.planning.plan_in_words import advice, facts
-from hazemap.planning.release_plan import plan
-from hazemap.planning.synthetic_city import SyntheticTable
+from hazemap.planning.release_plan import advice, facts, plan
+from hazemap.planning.synthetic_city import CityInSlots, SyntheticTable, moments_of
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.specs.release_spec import ReleaseSpec

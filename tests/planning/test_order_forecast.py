@@ -3,7 +3,7 @@
 import pytest
 
 from hazemap.errors import InputError
-from hazemap.planning.order_forecast import OrderForecast
+from hazemap.planning.statistics_plan import OrderForecast
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.statistics_spec import StatisticsSpec
 

@@ -9,7 +9,7 @@ from typing import Any
 from tests.federated.server.postgres import cluster
 
 from hazemap.privacy.ledger import Ledger
-from hazemap.privacy.ledger_postgresql_setup import set_up
+from hazemap.privacy.ledger_postgresql import set_up
 from hazemap.sources import postgresql
 
 LOGINS = {"ann": "steward", "ben": "steward", "olga": "owner", "audrey": "auditor", "nobody": None}

@@ -16,7 +16,7 @@ from hazemap.errors import CapExceeded, InputError, LedgerError
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PrivacyAmount, PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.ledger_records import Occasion
-from hazemap.privacy.ledger_schedules import left_in
+from hazemap.privacy.ledger_units import left_in
 from hazemap.privacy.privacy_unit import Model, Unit
 from hazemap.privacy.statement import A_PERSON, Statement
 from hazemap.tables.contribution_bounding import AtMostRows

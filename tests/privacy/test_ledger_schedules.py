@@ -13,7 +13,7 @@ from hazemap.errors import CapExceeded, InputError, LedgerError, PeriodPaid
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.ledger_records import Occasion
-from hazemap.privacy.ledger_schedules import left_in, spent_in
+from hazemap.privacy.ledger_units import left_in, spent_in
 from hazemap.privacy.privacy_unit import FULL, Unit
 
 PEOPLE = Unit.person("user", "text")

@@ -14,7 +14,7 @@ from tests.privacy.team import Team, new_team, teams
 from hazemap.errors import CapExceeded, HazemapError, InputError, LedgerError, OtherUnit, PeriodPaid
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PrivacyAmount, PureDP
 from hazemap.privacy.ledger import Ledger
-from hazemap.privacy.ledger_postgresql_setup import set_up
+from hazemap.privacy.ledger_postgresql import set_up
 from hazemap.privacy.ledger_records import Occasion, ProtectedUnit
 from hazemap.privacy.privacy_unit import DEVICE, ROW, Unit
 from hazemap.privacy.statement import A_PERSON, Statement, budget_to_json

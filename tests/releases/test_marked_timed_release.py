@@ -12,7 +12,7 @@ import hazemap
 from hazemap.cli.main import main
 from hazemap.draw import encode
 from hazemap.errors import FileError, InputError
-from hazemap.estimate.share_intervals import Shares
+from hazemap.estimate.marked_counts import Shares
 from hazemap.federated.planning.trust_plan import planned_trusts
 from hazemap.federated.server.campaign_spec import Campaign
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling

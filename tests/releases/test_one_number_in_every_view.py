@@ -17,9 +17,9 @@ import hazemap
 from hazemap import Ledger, MarkedRelease, Release, Statistics, TimedRelease
 from hazemap.cli.main import main
 from hazemap.draw.cell_densities import DensitySurface
-from hazemap.estimate.leading_intervals import margins
-from hazemap.privacy.estimand import estimand
+from hazemap.estimate.confidence_margins import margins
 from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.statement_facts import estimand
 from hazemap.releases.estimates import Estimate, PeopleOutside
 from hazemap.releases.exports import total_path
 from hazemap.releases.file_metadata import describe

@@ -8,8 +8,7 @@ from tests.federated.recipes.asking import recipe, typing
 from hazemap.federated.recipes.features import PrefixTree
 from hazemap.federated.recipes.recipe_bins import RecipeBins
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
-from hazemap.privacy.amplification.exact_sum import exact_sum
-from hazemap.privacy.amplification.neighbours import SumRound
+from hazemap.privacy.amplification.neighbours import SumRound, exact_sum
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.local_randomisers import Asymmetric
 from hazemap.queries.noisy_queries import Query

@@ -6,7 +6,7 @@ import pytest
 from h3ronpy.vector import cells_to_coordinates, coordinates_to_cells
 
 from hazemap.machine_code.hash_index import HashIndex
-from hazemap.spatial.h3_point_location import PENTAGONS, TURN, H3Lattice, _faces, _places_loop
+from hazemap.spatial.h3_hexagons import PENTAGONS, TURN, H3Lattice, _faces, _places_loop
 from hazemap.vdaf.compiled_loops import once_compiled
 
 ALL = range(16)
@@ -118,7 +118,7 @@ def test_off_the_globe_is_nowhere():
 
 
 def test_names_that_are_too_many_are_asked_for_again(monkeypatch):
-    monkeypatch.setattr("hazemap.spatial.h3_point_location.MOST", 500)
+    monkeypatch.setattr("hazemap.spatial.h3_hexagons.MOST", 500)
     lattice, (lon, lat) = H3Lattice(12), everywhere(3000)
     for _ in range(3):
         assert np.array_equal(lattice.locate(lon, lat), asked(lon, lat, 12))

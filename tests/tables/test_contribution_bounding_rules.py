@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hazemap.errors import InputError
-from hazemap.privacy.estimand import estimand
+from hazemap.privacy.statement_facts import estimand
 from hazemap.tables.contribution_bounding import (
     LARGEST_TOTAL,
     AtMostCells,

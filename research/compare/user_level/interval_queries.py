@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hazemap.estimate.isotonic_regression import monotone
+from hazemap.estimate.quantile_intervals import monotone
 from hazemap.machine_code.arrays import Floats
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.samplers import discrete_laplace

@@ -4,22 +4,19 @@ from hazemap.algorithms.adaptive_slots import AdaptiveSlots
 from hazemap.algorithms.adaptive_tree import Adaptive
 from hazemap.algorithms.built_in_methods import BUILT_IN
 from hazemap.algorithms.cell_statistics import CellStatistics, PublicLocationStatistics
-from hazemap.algorithms.dense_emd_pyramid import DensePyramid
+from hazemap.algorithms.emd_pyramids import DensePyramid, PublishedPyramid, Pyramid
 from hazemap.algorithms.htf_plus import HTFPlus
 from hazemap.algorithms.named_methods import NamedMethod
 from hazemap.algorithms.partition_selection import PartitionSelection
 from hazemap.algorithms.private_bounding_box import LocateBox, PrivateBoundingBox
 from hazemap.algorithms.private_value_bounds import PrivateValueBounds
-from hazemap.algorithms.proportion import Narrow, Proportion, Significant
-from hazemap.algorithms.proportion_in_slots import ProportionInSlots
+from hazemap.algorithms.proportion import Narrow, Proportion, ProportionInSlots, Significant
 from hazemap.algorithms.published.adaptive_hierarchical_histogram import AdaptiveHierarchicalHistogram
-from hazemap.algorithms.published.emd_pyramid import PublishedPyramid
 from hazemap.algorithms.published.htf import HTF
 from hazemap.algorithms.published.place_means import PublishedStatistics
 from hazemap.algorithms.published.privtree import PrivTree
 from hazemap.algorithms.published.uniform_and_adaptive_grid import AdaptiveGrid, UniformGrid
 from hazemap.algorithms.single_level import FittedLevel, Flat
-from hazemap.algorithms.sparse_emd_pyramid import Pyramid
 from hazemap.algorithms.trees_within_districts import TreesWithinDistricts
 from hazemap.algorithms.two_stage_statistics import PrivateBoxStatistics, TwoStageStatistics
 

@@ -13,8 +13,8 @@ from hazemap.cellmap import CellMap
 from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import Counts, Encoder
 from hazemap.errors import InputError
+from hazemap.estimate.shrinkage import TreeLevels
 from hazemap.estimate.slot_maps import SlotMaps, read_slots, sums_up
-from hazemap.estimate.tree_levels import TreeLevels
 from hazemap.machine_code.arrays import Floats
 from hazemap.queries.algorithm_disclosure import Disclosure, Learned
 from hazemap.queries.noisy_queries import Answer, Prices, Query, Question, Rounds

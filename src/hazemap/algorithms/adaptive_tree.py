@@ -7,16 +7,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hazemap.algorithms.cell_cutting import bordering, coarsest, cut
-from hazemap.algorithms.count_queries import with_nowhere
-from hazemap.algorithms.map_evenness import (
+from hazemap.algorithms.cell_cutting import (
     EVENLY,
     STEEP,
+    bordering,
+    coarsest,
+    cut,
     fullness_by_roughness,
     hides_places,
     looks_even,
     looks_smooth,
 )
+from hazemap.algorithms.count_queries import with_nowhere
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves, Partition, Tree
 from hazemap.encoders import Counts

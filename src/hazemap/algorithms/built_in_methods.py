@@ -9,9 +9,8 @@ from functools import partial
 from typing import Any
 
 from hazemap.algorithms.adaptive_tree import Adaptive
-from hazemap.algorithms.dense_emd_pyramid import DensePyramid
+from hazemap.algorithms.emd_pyramids import DensePyramid, PublishedPyramid, Pyramid
 from hazemap.algorithms.htf_plus import HTFPlus
-from hazemap.algorithms.method_settings import Setting
 from hazemap.algorithms.named_methods import (
     CELLS,
     EVERYWHERE,
@@ -20,14 +19,13 @@ from hazemap.algorithms.named_methods import (
     SQUARES,
     CellKind,
     NamedMethod,
+    Setting,
 )
 from hazemap.algorithms.published.adaptive_hierarchical_histogram import AdaptiveHierarchicalHistogram
-from hazemap.algorithms.published.emd_pyramid import PublishedPyramid
 from hazemap.algorithms.published.htf import HTF
 from hazemap.algorithms.published.privtree import PrivTree
 from hazemap.algorithms.published.uniform_and_adaptive_grid import AdaptiveGrid, UniformGrid
 from hazemap.algorithms.single_level import FittedLevel, Flat
-from hazemap.algorithms.sparse_emd_pyramid import Pyramid
 from hazemap.algorithms.trees_within_districts import TreesWithinDistricts
 from hazemap.cellmap import Reading
 

@@ -10,7 +10,7 @@ import numpy as np
 from hazemap.algorithms.count_queries import grids_up, mapped_together
 from hazemap.cellmap import Reading
 from hazemap.errors import InputError
-from hazemap.estimate.isotonic_regression import monotone
+from hazemap.estimate.quantile_intervals import monotone
 from hazemap.machine_code.arrays import Floats
 from hazemap.queries.algorithm_disclosure import Disclosure, counted
 from hazemap.queries.noisy_queries import Prices, Rounds

@@ -69,7 +69,7 @@ def foretell(order: "ReleaseSpec | StatisticsSpec", people: int | None, yes: boo
 
     `InputError` where so many people, as declared, say beforehand that it can tell nothing, unless somebody said `yes`.
     """
-    from hazemap.planning.order_forecast import OrderForecast
+    from hazemap.planning.statistics_plan import OrderForecast
 
     if as_json and people is None:
         return

@@ -33,7 +33,7 @@ def list_(ledger: LedgerPlace = None, as_json: AsJson = False) -> None:
     """List every page of every data set: whom it protects, its cap, what it has spent, what is left."""
     from rich.table import Table
 
-    from hazemap.privacy.ledger_facts import balance_facts
+    from hazemap.privacy.ledger_extract import balance_facts
 
     book = ledger_at(ledger)
     pages = book.datasets()
@@ -62,8 +62,8 @@ def cap(
     as_json: AsJson = False,
 ) -> None:
     """Set all that a data set may ever spend, what it has spent already included, and perhaps whom it protects."""
-    from hazemap.privacy.implied_epsilon import amount_of, much
-    from hazemap.privacy.ledger_facts import balance_facts
+    from hazemap.privacy.budget import amount_of, much
+    from hazemap.privacy.ledger_extract import balance_facts
     from hazemap.privacy.privacy_unit import FULL, VALUES_ONLY, Model
     from hazemap.specs.parsing import budget
 
@@ -106,7 +106,7 @@ def history(
     from rich.table import Table
 
     from hazemap.execution.crash_recovery import recoverable
-    from hazemap.privacy.ledger_facts import change_facts, charge_facts
+    from hazemap.privacy.ledger_extract import change_facts, charge_facts
 
     book = ledger_at(ledger)
     records, changes = book.history(dataset), book.changes(dataset)
@@ -144,7 +144,7 @@ def init(
 
     Whoever administers the database does it once, and after an update of hazemap; nothing in the ledger changes.
     """
-    from hazemap.privacy.ledger_postgresql_setup import set_up
+    from hazemap.privacy.ledger_postgresql import set_up
 
     groups = set_up(url)
     facts = {"ledger": url, "steward": groups.steward, "owner": groups.owner, "auditor": groups.auditor}

@@ -48,8 +48,7 @@ def plan(
 
     Error bars are exact. What depends on where people are was tried on a made-up city with as many people.
     """
-    from hazemap.planning.plan_in_words import advice, facts, heading
-    from hazemap.planning.release_plan import planned
+    from hazemap.planning.release_plan import advice, facts, heading, planned
     from hazemap.specs.release_spec import ReleaseSpec
 
     order = specified(ctx, ReleaseSpec, spec, asked, table=False)
@@ -101,7 +100,7 @@ def show_constants(as_json: bool, spec: "ReleaseSpec", people: int, files: list[
 def _table(made: "Plan") -> "Table":
     from rich.table import Table
 
-    from hazemap.planning.spoken_numbers import metres, percent
+    from hazemap.planning.release_plan import metres, percent
 
     table = Table(
         "flat map", "cell side", "cells", "± a cell", "average cell", "typical cell", "misplaced", "", box=None
@@ -124,7 +123,7 @@ def _draw(made: "Plan", path: Path) -> None:
     import numpy as np
 
     from hazemap.draw import ErrorCurve, draw_plan, save
-    from hazemap.planning.plan_in_words import heading
+    from hazemap.planning.release_plan import heading
 
     sides = np.array([level.metres for level in made.levels])
     average, typical = (np.array([getattr(level, name) for level in made.levels]) for name in ("average", "typical"))

@@ -22,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hazemap.cells import Leaves
+from hazemap.estimate.shrinkage import TreeLevel, TreeLevels
 from hazemap.estimate.tree_least_squares import Measurement, consistent
-from hazemap.estimate.tree_levels import TreeLevel, TreeLevels
 from hazemap.machine_code.arrays import Floats, Ints
 
 BY_AREA = 0.1

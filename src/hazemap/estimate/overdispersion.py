@@ -14,7 +14,7 @@ import numpy as np
 
 from hazemap.cellmap import CellMap
 from hazemap.cells import Cells
-from hazemap.estimate.tree_levels import TreeLevels
+from hazemap.estimate.shrinkage import TreeLevels
 from hazemap.machine_code.arrays import Bools, Floats, Ints
 
 EDGES = (0.0, 1.5, 3.0, 6.0, 12.0, 25.0, 50.0)

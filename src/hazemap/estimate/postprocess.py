@@ -30,10 +30,9 @@ from hazemap.errors import InputError
 from hazemap.estimate.empirical_bayes import likely
 from hazemap.estimate.grid_groups import groups
 from hazemap.estimate.nonnegative_projection import nonnegative
-from hazemap.estimate.regular_tree_least_squares import levels
 from hazemap.estimate.shrinkage import drawn_together, shrunk
 from hazemap.estimate.transcript_measurements import measurements, with_sampling
-from hazemap.estimate.tree_least_squares import Measurement, consistent
+from hazemap.estimate.tree_least_squares import Measurement, consistent, levels
 from hazemap.queries.noisy_queries import Answer, Question
 from hazemap.spatial.whole_domain import WholeDomain
 

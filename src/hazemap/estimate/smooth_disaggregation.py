@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from hazemap.cellmap import CellMap, Noise, Reading, Spread
 from hazemap.cells import MOST_CELLS, NOWHERE, Cells, Leaves, Tree
-from hazemap.estimate.shrinkage import AdjacentCells
-from hazemap.estimate.tree_levels import TreeLevels
+from hazemap.estimate.shrinkage import AdjacentCells, TreeLevels
 from hazemap.machine_code.arrays import Floats, Ints
 
 SHOWS = 0.25

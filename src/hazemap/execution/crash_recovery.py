@@ -32,7 +32,7 @@ from hazemap.privacy.budget import Budget, PrivacyAmount
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.ledger_account import REST, LedgerAccount
 from hazemap.privacy.ledger_records import Charge, LedgerCharge, Occasion
-from hazemap.privacy.ledger_schedules import asked_again
+from hazemap.privacy.ledger_units import asked_again
 from hazemap.privacy.privacy_unit import VALUES_ONLY
 from hazemap.privacy.random_stream import Stream
 from hazemap.queries.algorithm_session import Session

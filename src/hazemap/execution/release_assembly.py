@@ -14,8 +14,7 @@ from hazemap.algorithms.two_stage_statistics import CellMethod, PrivateBoxStatis
 from hazemap.cellmap import CellMap
 from hazemap.codec.allowed_types import written_name
 from hazemap.errors import CodecError, HazemapError, InputError
-from hazemap.estimate.marked_counts import MarkedCounts
-from hazemap.estimate.marked_slots import MarkedSlots
+from hazemap.estimate.marked_counts import MarkedCounts, MarkedSlots
 from hazemap.estimate.slot_maps import SlotMaps
 from hazemap.privacy.budget import PrivacyAmount
 from hazemap.privacy.privacy_unit import Unit

@@ -31,7 +31,7 @@ from hazemap.privacy.budget import Budget, Number, PrivacyAmount
 from hazemap.privacy.first_cap import FirstCap
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.ledger_records import PaidPeriod
-from hazemap.privacy.ledger_schedules import left_in, spent_in
+from hazemap.privacy.ledger_units import left_in, spent_in
 from hazemap.privacy.privacy_unit import FULL
 from hazemap.privacy.statement import budget_to_json
 from hazemap.releases import Release

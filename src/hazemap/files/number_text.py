@@ -43,7 +43,7 @@ def decimals(text: str) -> list[float]:
 
 
 def noun(counted: str) -> str:
-    """What is counted (`hazemap.privacy.estimand`) without the rule, for sentences that give no number.
+    """What is counted (`hazemap.privacy.statement_facts`) without the rule, for sentences that give no number.
 
     >>> noun("people"), noun("rows counted, at most 3 each")
     ('people', 'rows')

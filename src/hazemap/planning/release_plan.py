@@ -2,12 +2,12 @@
 
 The error bars are exact, since noise is public. How people are spread is unknown beforehand, so everything that depends
 on it is tried on a city that does not exist (`synthetic_city.py`), with so many people and real prices; it is an
-expectation for a typical city, and says so.
+expectation for a typical city, and says so. A plan has the same words in a terminal and in a browser.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from typing import Unpack, cast
+from typing import Any, Unpack, cast
 
 import numpy as np
 
@@ -18,12 +18,11 @@ from hazemap.cells import Leaves, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import reach
-from hazemap.planning.city_in_slots import CityInSlots
-from hazemap.planning.spoken_numbers import metres, percent
-from hazemap.planning.synthetic_city import PlotLevel, SyntheticTable, median, middle
+from hazemap.planning.synthetic_city import CityInSlots, PlotLevel, SyntheticTable, median, middle
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.mechanisms import Noise, noise_for
 from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.statement_facts import Estimand, estimand
 from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.queries.noisy_queries import Answer, Prices, Query, Question
 from hazemap.releases.notebook_table import NotebookTable, ShownAsTable
@@ -36,6 +35,21 @@ from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.spec_fields import ReleaseOptions, takes
 from hazemap.tables.contribution_bounding import Bounding, Outside
 from hazemap.trust.curator import Curator
+
+
+def metres(length: float) -> str:
+    """A length as people say it."""
+    return f"{length / 1000:.3g} km" if length >= 1000 else f"{length:.3g} m"
+
+
+def percent(part: float) -> str:
+    """A part of 1 as people say it.
+
+    >>> percent(0.0023), percent(0.251), percent(0.9951), percent(15.97)
+    ('0.23 %', '25 %', '100 %', '1,597 %')
+    """
+    return f"{100 * part:.2g} %" if part < 0.995 else f"{100 * part:,.0f} %"
+
 
 FEWEST, MOST = 100, 10**10
 """People that a plan is for."""
@@ -289,3 +303,61 @@ def _asked(question: Question) -> Leaves:
         if isinstance(cells, Leaves):
             return cells
     raise InputError(f"a uniform grid needs counts of cells, not {type(question).__name__}")
+
+
+def heading(made: Plan) -> str:
+    """The question of the plan."""
+    return made.heading
+
+
+def facts(made: Plan, method: str) -> dict[str, Any]:
+    """A plan for machines; `method` is the name of the one that was asked for."""
+    return {
+        "box": str(made.box),
+        "people": made.people,
+        "budget": str(made.budget),
+        "bounding": str(made.bounding),
+        "cells": str(made.cells),
+        "levels": [asdict(level) for level in made.levels],
+        "recommended": {"flat": made.flat.name, "uniform": made.uniform.name},
+        "adaptive": asdict(made.adaptive),
+        "method": made.method and {"name": method, **asdict(made.method)},
+        "slots": made.slots and asdict(made.slots),
+    }
+
+
+def advice(made: Plan, method: str | None = None) -> list[str]:
+    """The plan in sentences."""
+    level, counted = made.flat, Estimand.of(made.bounding).noun
+    number = f"{level.level}" if level.name.startswith("level") else level.name.split()[1]
+    return [
+        f"A cell with {level.least:,.0f} {counted} or more is known to ± 20 % (95 % interval), at any level.",
+        f"Best flat map: {level.name}, cells of {metres(level.metres)} (--method flat:{number}). "
+        f"The method fitted-level would take {made.uniform.name}.",
+        _expectation("Adaptive (the default)", made, made.adaptive),
+        *([_expectation(str(method), made, made.method)] if made.method else []),
+        *(_of_slots(made, made.slots) if made.slots else []),
+        "Typical: the cell that half the people are in, or a fuller one. "
+        "Misplaced: people that the map shows in a wrong place, of all.",
+    ]
+
+
+def _expectation(name: str, made: Plan, expected: Expected) -> str:
+    return (
+        f"{name}: about {expected.cells:,} cells, the finest {metres(expected.finest)}, a typical "
+        f"person's {metres(expected.typical)}; it misplaces {percent(expected.misplaced)} "
+        f"of all people, the best flat map {percent(made.flat.misplaced)}. Its total is known to "
+        f"± {expected.total:,.0f} {estimand(made.bounding)} (standard error)."
+    )
+
+
+def _of_slots(made: Plan, slots: ExpectedSlots) -> list[str]:
+    counted = estimand(made.bounding)
+    counted_in = "1 cell is" if slots.cells == 1 else f"{slots.cells:,} cells are"
+    return [
+        f"Maps of {slots.number:,} slots ({slots.slots}), all for this one price:",
+        _expectation("all slots together", made, slots.expected),
+        f"In each slot about {counted_in} counted, a typical person's {metres(slots.typical)}; a cell is known to "
+        f"± {slots.cell:,.3g} {counted} (standard error), everybody in a slot to ± {slots.stddev:,.3g}. A slot's map "
+        f"misplaces {percent(slots.misplaced)} of its people.",
+    ]

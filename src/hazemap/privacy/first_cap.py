@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from hazemap.errors import InputError
-from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, Number, PrivacyAmount, PureDP
-from hazemap.privacy.implied_epsilon import DELTA, USUAL
+from hazemap.privacy.budget import DELTA, USUAL, ZCDP, ApproxDP, Budget, Number, PrivacyAmount, PureDP
 from hazemap.privacy.ledger_balance import page_status, pure_by, room_of
 from hazemap.privacy.ledger_records import LedgerBalance
 from hazemap.privacy.ledger_store import LedgerReads

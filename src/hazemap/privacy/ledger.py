@@ -29,6 +29,10 @@ from hazemap.privacy.budget import Budget, PrivacyAmount, PureDP, make_up
 from hazemap.privacy.first_cap import FirstCap
 from hazemap.privacy.ledger_account import REST, Foreseen, LedgerAccount
 from hazemap.privacy.ledger_balance import (
+    CHANGES,
+    CHARGES,
+    change_of,
+    charge_of,
     check_room,
     page_status,
     paid_by,
@@ -48,8 +52,6 @@ from hazemap.privacy.ledger_records import (
     PaidPeriod,
     ProtectedUnit,
 )
-from hazemap.privacy.ledger_rows import CHANGES, CHARGES, change_of, charge_of
-from hazemap.privacy.ledger_schedules import asked_again, check_occasion, paid_periods
 from hazemap.privacy.ledger_store import (
     RESTORE,
     Forgotten,
@@ -60,7 +62,7 @@ from hazemap.privacy.ledger_store import (
     Noted,
     home,
 )
-from hazemap.privacy.ledger_units import check_unit, settle, to_fix
+from hazemap.privacy.ledger_units import asked_again, check_occasion, check_unit, paid_periods, settle, to_fix
 from hazemap.privacy.privacy_unit import FULL, VALUES_ONLY, Model, Unit
 from hazemap.privacy.statement import Statement, budget_to_json
 from hazemap.sources.postgresql import checked_url, is_postgresql_url

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from decimal import localcontext
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from hazemap.errors import CapExceeded, CodecError, LedgerError
 from hazemap.privacy.budget import ZCDP, Budget, PrivacyAmount, PureDP, decimal
-from hazemap.privacy.ledger_records import LedgerBalance, ProtectedUnit
+from hazemap.privacy.ledger_records import Charge, LedgerBalance, LedgerChange, LedgerCharge, Occasion, ProtectedUnit
 from hazemap.privacy.ledger_store import RESTORE, LedgerReads
 from hazemap.privacy.privacy_unit import FULL, VALUES_ONLY, Model, Unit
-from hazemap.privacy.statement import budget_from_json
+from hazemap.privacy.statement import Statement, budget_from_json
 
 T = TypeVar("T")
 
@@ -249,3 +249,42 @@ def booked(text: str) -> Fraction:
     if rho <= 0:
         raise LedgerError(f"the ledger holds a ρ that hazemap did not write: {RESTORE}")
     return rho
+
+
+CHARGES = (
+    "SELECT id, dataset, model, unit, price, what, time, state, statement, file, run, schedule, period, allowance, "
+    "{payer} FROM charges ORDER BY id"
+)
+"""`payer` is how a store says who paid (`LedgerReads.payer`)."""
+OLDER = (1, 2)
+"""Versions of statements that are not read any more: as if they were forgotten. Their charges count as ever."""
+
+CHANGES = "SELECT dataset, model, old, new, time, who, why FROM changes ORDER BY id"
+
+
+def charge_of(row: tuple[Any, ...]) -> LedgerCharge:
+    """A charge, of a row of `CHARGES`; `LedgerError` for one that hazemap did not write."""
+    number, dataset, model, unit, price, what, time, state, text, file, run, schedule, period, allowance, who = row
+    try:
+        said = None if text is None else json.loads(text)
+        older = isinstance(said, dict) and said.get("statement") in OLDER
+        statement = None if said is None or older else Statement.from_json(said)
+    except (CodecError, ValueError, TypeError) as error:
+        raise LedgerError(f"the statement of charge {number} cannot be read: {error}") from error
+    charge = Charge(number, dataset, read_budget(price), what, time, model, read_unit(unit))
+    occasion = None if schedule is None else Occasion(schedule, period, read_budget(allowance))
+    return LedgerCharge(charge, state == "released", statement, file, run, occasion, who)
+
+
+def change_of(row: tuple[Any, ...]) -> LedgerChange:
+    """A change of a cap, or of whom a data set protects, of a row of `CHANGES`."""
+    dataset, model, old, new, time, who, why = row
+    read = read_protected if model is None else _read_cap
+    changed = read(new)
+    if changed is None:
+        raise LedgerError(f"the ledger does not say what was changed of {dataset!r}")
+    return LedgerChange(dataset, model, read(old), changed, time, who, why)
+
+
+def _read_cap(text: str | None) -> Budget | None:
+    return None if text is None else read_budget(text)

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from hazemap.errors import InputError
-from hazemap.privacy.amplification.binomial_window import binomial
+from hazemap.privacy.amplification.certified_bounds import binomial
 from hazemap.privacy.local_randomisers import Bits, Randomiser
 from hazemap.privacy.random_stream import Stream
 

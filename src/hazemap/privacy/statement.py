@@ -13,8 +13,17 @@ from fractions import Fraction
 from typing import Any, NamedTuple, NoReturn
 
 from hazemap.errors import CodecError, InputError
-from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PrivacyAmount, PureDP, log_delta
-from hazemap.privacy.implied_epsilon import DELTA, implied_epsilon, much
+from hazemap.privacy.budget import (
+    DELTA,
+    ZCDP,
+    ApproxDP,
+    Budget,
+    PrivacyAmount,
+    PureDP,
+    implied_epsilon,
+    log_delta,
+    much,
+)
 from hazemap.privacy.statement_facts import UNSAID, Randomness, StatementFacts
 from hazemap.tables.contribution_bounding import (
     AtMostCells,

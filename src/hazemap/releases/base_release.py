@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from hazemap.cells import Leaves
 from hazemap.errors import FileError, InputError
 from hazemap.machine_code.arrays import Floats
-from hazemap.privacy.estimand import estimand
 from hazemap.privacy.statement import Statement
+from hazemap.privacy.statement_facts import estimand
 from hazemap.queries.algorithm_session import Transcript
 from hazemap.queries.noisy_queries import Algorithm, Prices
 from hazemap.releases.cell_geometry import CellGeometry
@@ -200,7 +200,7 @@ class BaseRelease(ABC):
 
     @property
     def counted(self) -> str:
-        """What a count of 1 is, as every view calls it: see `hazemap.privacy.estimand`."""
+        """What a count of 1 is, as every view calls it: see `hazemap.privacy.statement_facts`."""
         return estimand(self.statement.bounding)
 
     @property

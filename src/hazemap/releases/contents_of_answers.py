@@ -54,7 +54,7 @@ def marked_contents(label: dict[str, Any], packed: str) -> MarkedContents:
 
 def marked_slots_contents(label: dict[str, Any], packed: str) -> MarkedSlotsContents:
     """A map with marks and time from such parts of a file: all numbers follow from the last answer."""
-    from hazemap.estimate.marked_slots import MarkedSlots
+    from hazemap.estimate.marked_counts import MarkedSlots
 
     transcript, stated = unpack(packed), Statement.from_json(label["statement"])
     found = MarkedSlots.of(*transcript[-1], _marks(label, stated))

@@ -8,9 +8,8 @@ import numpy as np
 
 from hazemap.cellmap import CellMap, Spread
 from hazemap.errors import InputError
-from hazemap.estimate.confidence_margins import checked_confidence, reach
+from hazemap.estimate.confidence_margins import checked_confidence, leading, reach
 from hazemap.estimate.cut_cell_uncertainty import held, placed
-from hazemap.estimate.leading_intervals import leading
 from hazemap.estimate.overdispersion import Overdispersion
 from hazemap.files.number_text import noun
 from hazemap.machine_code.arrays import Floats
@@ -28,7 +27,7 @@ class Estimate(ShownAsTable):
     The true number is what the bounding rule left of everybody's rows, in the cells and the part of cells that were
     asked about: which of a person's rows it kept is not in the interval. `best_guess` leads: it is what the picture
     shows. `low` … `high` is an interval that holds the true number with probability `confidence`, and the best guess
-    (`hazemap.estimate.leading_intervals`). It has the doubt of the noise and, where cells are cut, of where the people
+    (`hazemap.estimate.confidence_margins`). It has the doubt of the noise and, where cells are cut, of where the people
     in them are (`hazemap.estimate.cut_cell_uncertainty`): whether a region is anywhere, or was chosen for the people in
     it. `unbiased` is for sums and means of many such numbers: unbiased cells, of which those that the border of a
     region cuts count as far as the best guess has their people inside. `stddev` is its standard error, of noise and

@@ -26,8 +26,7 @@ from hazemap.privacy.statement import Statement
 from hazemap.queries.algorithm_session import Exchange, Transcript
 
 if TYPE_CHECKING:
-    from hazemap.estimate.marked_counts import MarkedCounts
-    from hazemap.estimate.marked_slots import MarkedSlots
+    from hazemap.estimate.marked_counts import MarkedCounts, MarkedSlots
     from hazemap.estimate.published_values import PublishedValues
     from hazemap.estimate.slot_maps import SlotMaps
     from hazemap.estimate.value_estimates import KnownPeople, Measurements

@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hazemap.algorithms.dense_emd_pyramid import DensePyramid
+from hazemap.algorithms.emd_pyramids import DensePyramid, PublishedPyramid, Pyramid
 from hazemap.algorithms.private_bounding_box import PrivateBoundingBox
-from hazemap.algorithms.published.emd_pyramid import PublishedPyramid
-from hazemap.algorithms.sparse_emd_pyramid import Pyramid
 from hazemap.cells import Cells
 from hazemap.draw import draw_heatmap
 from hazemap.draw.cell_painting import shapes_of

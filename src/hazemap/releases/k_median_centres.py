@@ -7,8 +7,8 @@ import numpy as np
 
 from hazemap.cells import Cells
 from hazemap.errors import InputError
+from hazemap.estimate.confidence_margins import leading
 from hazemap.estimate.k_median import k_median
-from hazemap.estimate.leading_intervals import leading
 from hazemap.machine_code.arrays import Bools, Floats, Ints
 from hazemap.releases.cell_geometry import CellGeometry
 from hazemap.releases.estimates import Estimate

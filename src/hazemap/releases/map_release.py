@@ -12,8 +12,8 @@ from hazemap import codec
 from hazemap.cellmap import CellMap, Independent, Reading
 from hazemap.cells import Leaves
 from hazemap.errors import FileError, InputError
+from hazemap.estimate.confidence_margins import Ends, intervals
 from hazemap.estimate.empirical_bayes import BY_AREA
-from hazemap.estimate.leading_intervals import Ends, intervals
 from hazemap.estimate.overdispersion import Overdispersion
 from hazemap.estimate.report_intervals import asymmetry_margin
 from hazemap.estimate.smooth_disaggregation import EvenDisaggregation, finer
@@ -349,7 +349,7 @@ class Release(BaseRelease, contents=MapContents):
         return found
 
     def intervals(self, confidence: float = 0.95) -> Ends:
-        """The interval of each cell on its own, of its best guess: see `hazemap.estimate.leading_intervals`."""
+        """The interval of each cell on its own, of its best guess: see `hazemap.estimate.confidence_margins`."""
         return intervals(
             self.map.values, self.map.unbiased, self.map.stddev, self.kurtosis, confidence, self.asymmetry(confidence)
         )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.errors import InputError
-from hazemap.estimate.marked_slots import MarkedSlots
+from hazemap.estimate.marked_counts import MarkedSlots
 from hazemap.machine_code.arrays import Floats, Ints
 from hazemap.queries.noisy_queries import Prices
 from hazemap.releases.base_release import Bands, BaseRelease, Rows

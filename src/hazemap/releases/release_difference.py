@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hazemap.cellmap import CellMap, Independent
 from hazemap.cells import NOWHERE, Leaves, Tree
 from hazemap.errors import InputError
-from hazemap.estimate.leading_intervals import margins
+from hazemap.estimate.confidence_margins import margins
 from hazemap.estimate.noise_drift import holm, moved_ps
 from hazemap.machine_code.arrays import Floats, Ints
 from hazemap.releases.cell_geometry import CellGeometry

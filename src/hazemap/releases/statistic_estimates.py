@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hazemap.estimate.confidence_margins import reach
-from hazemap.estimate.isotonic_regression import monotone
-from hazemap.estimate.leading_intervals import leading
+from hazemap.estimate.confidence_margins import leading, reach
 from hazemap.estimate.published_values import PublishedValues
+from hazemap.estimate.quantile_intervals import monotone
 from hazemap.estimate.value_estimates import KnownPeople, Measurements
 from hazemap.machine_code.arrays import Floats
 from hazemap.releases.estimates import decimals

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from hazemap.cells import Leaves
 from hazemap.errors import FileError, InputError
-from hazemap.estimate.leading_intervals import leading
-from hazemap.estimate.partial_pooling import pooled
-from hazemap.estimate.published_values import CombinedMeans, PublishedValues
+from hazemap.estimate.confidence_margins import leading
+from hazemap.estimate.published_values import CombinedMeans, PublishedValues, pooled
 from hazemap.estimate.value_estimates import KnownPeople, Measurements, ValueEstimate
 from hazemap.files.number_text import noun
 from hazemap.machine_code.arrays import Floats, Ints

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from hazemap.algorithms.published.place_means import PublishedStatistics
-from hazemap.algorithms.published.place_selection import (
+from hazemap.algorithms.published.place_means import (
     ARRAYS,
     BALANCED,
     GROUPED,
@@ -13,6 +12,7 @@ from hazemap.algorithms.published.place_selection import (
     PLAIN,
     QUANTILE,
     PlaceNoise,
+    PublishedStatistics,
     selected_places,
 )
 from hazemap.estimate.confidence_margins import reach

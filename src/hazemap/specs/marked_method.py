@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from hazemap.algorithms.private_bounding_box import MOST_ROOTS, PrivateBoundingBox
-from hazemap.algorithms.proportion import Narrow, Proportion, Significant
-from hazemap.algorithms.proportion_in_slots import ProportionInSlots
+from hazemap.algorithms.proportion import Narrow, Proportion, ProportionInSlots, Significant
 from hazemap.cells import Tree
 from hazemap.errors import InputError
 from hazemap.spatial.bounding_box import WORLD, Box

@@ -14,7 +14,7 @@ from hazemap.algorithms.comparators import every_method
 from hazemap.algorithms.named_methods import LEVEL, CellKind, NamedMethod
 from hazemap.algorithms.plug_ins import method_named, plug_in_names
 from hazemap.algorithms.private_bounding_box import MOST_ROOTS, MethodOfBox, PrivateBoundingBox, over
-from hazemap.algorithms.proportion_in_slots import MARKS_OR_SLOTS, ProportionInSlots
+from hazemap.algorithms.proportion import MARKS_OR_SLOTS, ProportionInSlots
 from hazemap.cells import MOST_CELLS, Tree
 from hazemap.encoders import Encoder
 from hazemap.errors import InputError

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hazemap.algorithms.cell_statistics import CellStatistics
-from hazemap.algorithms.published.place_selection import ESTIMATORS, PlaceRules
+from hazemap.algorithms.published.place_means import ESTIMATORS, PlaceRules
 from hazemap.algorithms.two_stage_statistics import CellMethod, PrivateBoxStatistics, TwoStageStatistics
 from hazemap.errors import InputError
 from hazemap.estimate.value_estimates import Measurements

@@ -21,11 +21,11 @@ from hazemap.execution.output_lock import free_place
 from hazemap.federated.service.access_tokens import fresh, same
 from hazemap.federated.study.study_answers import StudyAnswers
 from hazemap.privacy.budget import Budget, PrivacyAmount, PureDP
-from hazemap.privacy.estimand import Estimand
 from hazemap.privacy.ledger import Ledger, data_set_name
-from hazemap.privacy.ledger_facts import balance_facts, change_facts, charge_facts
+from hazemap.privacy.ledger_extract import balance_facts, change_facts, charge_facts
 from hazemap.privacy.ledger_records import LedgerBalance, LedgerChange
 from hazemap.privacy.privacy_unit import FULL
+from hazemap.privacy.statement_facts import Estimand
 from hazemap.releases import MarkedTimedRelease, Release, Statistics, TimedRelease, open_release
 from hazemap.releases.estimates import PeopleOutside
 from hazemap.releases.page.map_payload import interval

@@ -92,7 +92,7 @@ class StewardRoutes:
 
     async def plan(self, request: Request, who: Steward) -> Response:
         """What to expect of a map or of statistics, in figures; no table is opened."""
-        from hazemap.planning import plan_in_words, release_plan, statistics_plan
+        from hazemap.planning import release_plan, statistics_plan
 
         data = await form(request)
         order, people, spec = await asyncio.to_thread(plan_of, data, who.root)
@@ -101,8 +101,8 @@ class StewardRoutes:
             reached = await self._planned(request, statistics_plan.planned, spec)
             return JSONResponse({**_reached(reached), "same_as": same})
         made = await self._planned(request, release_plan.planned, spec, people)
-        words = {"heading": plan_in_words.heading(made), "advice": plan_in_words.advice(made, spec.method)}
-        return JSONResponse({**plan_in_words.facts(made, spec.method), **words, "same_as": same})
+        words = {"heading": release_plan.heading(made), "advice": release_plan.advice(made, spec.method)}
+        return JSONResponse({**release_plan.facts(made, spec.method), **words, "same_as": same})
 
     async def plan_picture(self, request: Request, who: Steward) -> Response:
         """What a map would look like, of a city that does not exist; no table is opened."""

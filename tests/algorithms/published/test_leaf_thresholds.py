@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hazemap.algorithms import HTF
-from hazemap.algorithms.published.leaf_thresholds import budgets, sure_thresholds, thresholds
+from hazemap.algorithms.published.htf import budgets, sure_thresholds, thresholds
 from hazemap.errors import InputError
 from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
 from hazemap.privacy.budget import PureDP

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hazemap.algorithms.published.place_selection import MOST_SAMPLES, PlaceNoise, PlaceRules, selected_places
+from hazemap.algorithms.published.place_means import MOST_SAMPLES, PlaceNoise, PlaceRules, selected_places
 from hazemap.errors import InputError
 from hazemap.tables.sample_grouping import SampleCounts
 from hazemap.tables.sampled_places import PublicLocations

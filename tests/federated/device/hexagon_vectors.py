@@ -23,8 +23,7 @@ from hazemap.federated.trust.device_tasks import Task
 from hazemap.privacy.budget import PureDP
 from hazemap.queries.noisy_queries import Query
 from hazemap.spatial.bounding_box import Box
-from hazemap.spatial.h3_hexagons import Hexagons
-from hazemap.spatial.h3_point_location import PENTAGONS, lattice
+from hazemap.spatial.h3_hexagons import PENTAGONS, Hexagons, lattice
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, Outside
 
 FILE = Path(__file__).parents[2] / "vectors" / "device" / "hexagons.json"

@@ -16,8 +16,7 @@ from hazemap.federated.trust.sampled_table import happens, one_by_one, without_r
 from hazemap.federated.trust.shuffled import ShuffledParts, noise_of, terms_of
 from hazemap.machine_code.arrays import Ints
 from hazemap.privacy.budget import Budget
-from hazemap.privacy.random_permutation import in_any_order
-from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.random_stream import Stream, in_any_order
 from hazemap.queries.noisy_queries import Answer, Question
 from hazemap.vdaf.hpke import Kem, KeyPair
 

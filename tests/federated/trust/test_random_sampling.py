@@ -10,8 +10,7 @@ from scipy.stats import binomtest, chisquare
 from hazemap.cells import distinct
 from hazemap.errors import InputError
 from hazemap.federated.trust.sampled_table import happens, without_replacement
-from hazemap.privacy.random_permutation import in_any_order
-from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.random_stream import Stream, in_any_order
 
 ERROR = 1e-7
 

@@ -7,8 +7,7 @@ import pytest
 from hazemap.errors import InputError
 from hazemap.privacy.amplification.best_unary_encoding import best_unary
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
-from hazemap.privacy.amplification.exact_sum import exact_sum
-from hazemap.privacy.amplification.neighbours import SumRound
+from hazemap.privacy.amplification.neighbours import SumRound, exact_sum
 
 MICRO = Fraction(1, 10**6)
 

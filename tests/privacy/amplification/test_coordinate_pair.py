@@ -4,9 +4,9 @@ import mpmath
 import numpy as np
 import pytest
 
-from hazemap.privacy.amplification.binomial_window import BinomialWindow, add, binomial
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
-from hazemap.privacy.amplification.coordinate_pair import CoordinatePair
+from hazemap.privacy.amplification.certified_bounds import BinomialWindow, add, binomial
+from hazemap.privacy.amplification.sum_of_reports import CoordinatePair
 
 
 def exactly(epsilon_0: int, others: int, epsilon: float) -> tuple[float, float]:

@@ -17,8 +17,7 @@ from tests.privacy.amplification.exact_laws import (
 
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.amplification.certified_bounds import exp_bounds
-from hazemap.privacy.amplification.exact_sum import exact_sum
-from hazemap.privacy.amplification.neighbours import Neighbours, SumRound, losses
+from hazemap.privacy.amplification.neighbours import Neighbours, SumRound, exact_sum, losses
 from hazemap.privacy.amplification.sum_of_reports import all_pairs, coordinate_losses, cover
 
 MICRO = Fraction(1, 10**6)

@@ -9,10 +9,9 @@ import pytest
 from hazemap.privacy.amplification.aggregate_price import minimum_cohort
 from hazemap.privacy.amplification.best_unary_encoding import best_unary
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
-from hazemap.privacy.amplification.exact_sum import exact_sum
-from hazemap.privacy.amplification.neighbours import Neighbours, SumRound
-from hazemap.privacy.amplification.renyi_of_sum import renyi_symmetric
+from hazemap.privacy.amplification.neighbours import Neighbours, SumRound, exact_sum
 from hazemap.privacy.amplification.shuffle_bounds import clone_bound, theorem_3_1
+from hazemap.privacy.amplification.zcdp_of_sum import renyi_symmetric
 
 PAGE = Path(__file__).parents[3] / "docs" / "concepts" / "amplification.md"
 MICRO = Fraction(1, 10**6)

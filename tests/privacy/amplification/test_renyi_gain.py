@@ -9,9 +9,8 @@ import pytest
 
 from hazemap.federated.device.account.recipe_account import SPILL, rho_of
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
-from hazemap.privacy.amplification.renyi_of_sum import renyi_of_sum
 from hazemap.privacy.amplification.zcdp_of_sum import SPILL as LEFT_OUT
-from hazemap.privacy.amplification.zcdp_of_sum import zcdp_of_sum
+from hazemap.privacy.amplification.zcdp_of_sum import renyi_of_sum, zcdp_of_sum
 
 DELTA = Fraction(1, 10**6)
 ORDERS = [1 + 10 ** (i / 20 - 1) for i in range(90)]

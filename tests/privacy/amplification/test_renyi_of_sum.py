@@ -11,9 +11,8 @@ from tests.privacy.amplification.exact_laws import divergence as exact_divergenc
 from hazemap.errors import InputError
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.amplification.certified_bounds import exp_bounds
-from hazemap.privacy.amplification.exact_sum import exact_sum
-from hazemap.privacy.amplification.neighbours import Neighbours, SumRound
-from hazemap.privacy.amplification.renyi_of_sum import renyi_of_sum, renyi_symmetric
+from hazemap.privacy.amplification.neighbours import Neighbours, SumRound, exact_sum
+from hazemap.privacy.amplification.zcdp_of_sum import renyi_of_sum, renyi_symmetric
 
 MICRO = Fraction(1, 10**6)
 ORDERS = [1.1, 2.0, 5.0, 40.0]

@@ -8,8 +8,7 @@ from tests.privacy.amplification.exact_laws import coin, divergence, worst_remov
 
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.amplification.certified_bounds import exp_bounds
-from hazemap.privacy.amplification.exact_sum import exact_sum
-from hazemap.privacy.amplification.neighbours import SumRound
+from hazemap.privacy.amplification.neighbours import SumRound, exact_sum
 from hazemap.privacy.amplification.shuffle_bounds import clone_bound, theorem_3_1
 
 MICRO = Fraction(1, 10**6)

@@ -12,11 +12,9 @@ from hazemap.errors import InputError
 from hazemap.privacy.amplification import zcdp_of_sum as module
 from hazemap.privacy.amplification.bit_flip_law import SMALLEST_EPSILON, BitFlipLaw
 from hazemap.privacy.amplification.certified_bounds import exp_bounds
-from hazemap.privacy.amplification.exact_sum import exact_sum
-from hazemap.privacy.amplification.neighbours import Neighbours, SumRound
-from hazemap.privacy.amplification.renyi_of_sum import renyi_of_sum
+from hazemap.privacy.amplification.neighbours import Neighbours, SumRound, exact_sum
 from hazemap.privacy.amplification.sum_of_reports import cover
-from hazemap.privacy.amplification.zcdp_of_sum import LEAST_DELTA, SPILL, zcdp_of_sum
+from hazemap.privacy.amplification.zcdp_of_sum import LEAST_DELTA, SPILL, renyi_of_sum, zcdp_of_sum
 from hazemap.privacy.budget import ApproxDP, log_delta
 from hazemap.privacy.local_randomisers import Asymmetric, Symmetric, UnaryEncoding
 

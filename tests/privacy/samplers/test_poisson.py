@@ -10,7 +10,7 @@ from scipy.stats import poisson as poisson_law
 
 from hazemap.errors import InputError
 from hazemap.privacy.random_stream import Stream
-from hazemap.privacy.samplers.poisson import cumulative, poisson
+from hazemap.privacy.samplers.polya import cumulative, poisson
 
 LEVEL = 1e-6
 DRAWS = 1 << 18

@@ -12,7 +12,7 @@ from tests.releases.test_timed_release import released as released_with_time
 
 import hazemap
 from hazemap.errors import InputError
-from hazemap.estimate.leading_intervals import leading
+from hazemap.estimate.confidence_margins import leading
 from hazemap.releases import MarkedRelease, Statistics, TimedRelease
 from hazemap.releases.page import page_file, slots_payload, values_payload
 from hazemap.releases.page.cell_places import painted

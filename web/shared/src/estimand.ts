@@ -1,4 +1,4 @@
-/** What a count of 1 is, in words: as `hazemap.privacy.estimand` says it in English. */
+/** What a count of 1 is, in words: as `hazemap.privacy.statement_facts` says it in English. */
 
 import { fill, type Language } from "./texts.js";
 

@@ -21,9 +21,8 @@ from hazemap.federated.trust.report_carriers import USUAL_LEVELS
 from hazemap.federated.trust.shuffled import ShuffledParts, ShuffledReports
 from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.federated.trust.two_servers import TwoServers
-from hazemap.planning.city_in_slots import CityInSlots
 from hazemap.planning.release_plan import FEWEST, refuse_shares_in_slots
-from hazemap.planning.synthetic_city import SyntheticTable
+from hazemap.planning.synthetic_city import CityInSlots, SyntheticTable
 from hazemap.privacy.budget import ApproxDP, Budget, PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.queries.algorithm_session import Transcript, Unrecorded, run

@@ -12,8 +12,7 @@ from hazemap.algorithms import GOALS, METHODS, AdaptiveSlots, LocateBox, Private
 from hazemap.algorithms.comparators import is_comparator
 from hazemap.algorithms.plug_ins import plug_in_of, plug_in_type
 from hazemap.algorithms.private_bounding_box import MethodOfBox
-from hazemap.algorithms.proportion import Proportion
-from hazemap.algorithms.proportion_in_slots import MARKS_OR_SLOTS, ProportionInSlots
+from hazemap.algorithms.proportion import MARKS_OR_SLOTS, Proportion, ProportionInSlots
 from hazemap.cellmap import CellMap
 from hazemap.cells import Tree
 from hazemap.codec import CLOSED_LIST, UNIONS, Limits, loads

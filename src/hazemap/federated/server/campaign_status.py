@@ -20,7 +20,7 @@ from hazemap.federated.server.campaign_store import CampaignStore
 from hazemap.federated.server.secure_sum_plan import Summary
 from hazemap.federated.server.shard import Shard
 from hazemap.federated.service.store import instant
-from hazemap.privacy.estimand import estimand
+from hazemap.privacy.statement_facts import estimand
 from hazemap.queries.algorithm_session import Exchange
 from hazemap.queries.noisy_queries import Answer, Query
 from hazemap.values.cells_in_slots import AllSlots

@@ -36,8 +36,7 @@ from hazemap.federated.trust.device_tasks import Task, pure, round_price
 from hazemap.federated.trust.randomised_reports import ReportPrices, debiased, law_for_numbers
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.distributed_noise import DistributedNoise
-from hazemap.privacy.random_permutation import in_any_order
-from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.random_stream import Stream, in_any_order
 from hazemap.queries.noisy_queries import Answer, Query, Question
 
 log = logging.getLogger("hazemap.federated.server")

@@ -23,8 +23,7 @@ from hazemap.federated.protocols.shuffle.submission import read_submission
 from hazemap.federated.service.store import Contradiction, Schema, Store, Write
 from hazemap.federated.shuffler.analyser_client import FIRST
 from hazemap.federated.shuffler.batch_limits import BatchLimits
-from hazemap.privacy.random_permutation import in_any_order
-from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.random_stream import Stream, in_any_order
 from hazemap.vdaf.hpke import KeyPair
 
 PIECE: Final = 1 << 20

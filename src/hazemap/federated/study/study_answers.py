@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from hazemap import codec
 from hazemap.errors import BudgetExceeded, FileError, InputError
-from hazemap.estimate.confidence_margins import reach
-from hazemap.estimate.leading_intervals import leading
+from hazemap.estimate.confidence_margins import leading, reach
 from hazemap.estimate.report_intervals import report_intervals
 from hazemap.federated.recipes.recipe import KNOWN as OF_RECIPES
 from hazemap.federated.recipes.recipe import Recipe

@@ -26,8 +26,7 @@ from hazemap.federated.trust.sampled_table import happens, one_by_one, without_r
 from hazemap.federated.trust.simulated_secure_aggregation import SecureSumTrust, asked
 from hazemap.privacy.budget import ZCDP, Budget, PureDP
 from hazemap.privacy.local_randomisers import Asymmetric, Symmetric, UnaryEncoding
-from hazemap.privacy.random_permutation import in_any_order
-from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.random_stream import Stream, in_any_order
 from hazemap.privacy.signing_identities import Identity
 from hazemap.queries.noisy_queries import Answer, Question
 

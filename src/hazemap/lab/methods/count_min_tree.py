@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from hazemap.algorithms.built_in_methods import BAGDASARYAN, SMALL
 from hazemap.algorithms.count_queries import LEAST_NOISE, mapped, positions
-from hazemap.algorithms.method_settings import Setting
-from hazemap.algorithms.named_methods import NamedMethod
+from hazemap.algorithms.named_methods import NamedMethod, Setting
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import Concatenation, CountMinSketch, Counts, Encoder

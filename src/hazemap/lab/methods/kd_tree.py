@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from hazemap.algorithms.built_in_methods import A_CELL, CORMODE, GRAIN, KNOWN_PEOPLE, NUMBER, SMALL
 from hazemap.algorithms.count_queries import laplace_epsilon, mapped_together, number_of_people, square_of, with_nowhere
-from hazemap.algorithms.method_settings import Setting
-from hazemap.algorithms.named_methods import SQUARES, NamedMethod
+from hazemap.algorithms.named_methods import SQUARES, NamedMethod, Setting
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import MedianSplitScores

@@ -5,10 +5,9 @@ from fractions import Fraction
 
 from hazemap.errors import InputError, Refused
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
-from hazemap.privacy.amplification.exact_sum import exact_sum
-from hazemap.privacy.amplification.neighbours import LARGEST_SUM, Neighbours, SumRound
-from hazemap.privacy.amplification.renyi_of_sum import renyi_symmetric
+from hazemap.privacy.amplification.neighbours import LARGEST_SUM, Neighbours, SumRound, exact_sum
 from hazemap.privacy.amplification.shuffle_bounds import clone_bound, theorem_3_1
+from hazemap.privacy.amplification.zcdp_of_sum import renyi_symmetric
 from hazemap.privacy.budget import Number, exact
 
 

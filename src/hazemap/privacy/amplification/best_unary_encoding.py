@@ -7,8 +7,7 @@ from typing import NamedTuple
 from hazemap.errors import InputError
 from hazemap.privacy.amplification.bit_flip_law import LARGEST_EPSILON, BitFlipLaw
 from hazemap.privacy.amplification.certified_bounds import exp_bounds
-from hazemap.privacy.amplification.exact_sum import exact_sum
-from hazemap.privacy.amplification.neighbours import SumRound
+from hazemap.privacy.amplification.neighbours import SumRound, exact_sum
 from hazemap.privacy.budget import Number, exact
 
 _FINE = 1 << 48

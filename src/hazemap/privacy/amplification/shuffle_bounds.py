@@ -6,17 +6,17 @@ from functools import lru_cache
 import numpy as np
 
 from hazemap.machine_code.arrays import Floats
-from hazemap.privacy.amplification.binomial_window import binomial
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.amplification.certified_bounds import (
     UNIT,
+    binomial,
     exp_bounds,
     float_below,
     ln_bounds,
     rounded_up,
     square_root_above,
 )
-from hazemap.privacy.amplification.coordinate_pair import CoordinatePair
+from hazemap.privacy.amplification.sum_of_reports import CoordinatePair
 
 _LARGEST = 60
 """Beyond this ε₀ no sum that a computer could add amplifies anything by clones."""

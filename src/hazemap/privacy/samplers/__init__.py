@@ -2,8 +2,7 @@
 
 from hazemap.privacy.samplers.gaussian import discrete_gaussian
 from hazemap.privacy.samplers.laplace import discrete_laplace, geometric
-from hazemap.privacy.samplers.poisson import poisson
-from hazemap.privacy.samplers.polya import polya_difference
+from hazemap.privacy.samplers.polya import poisson, polya_difference
 from hazemap.privacy.samplers.private_selection import permute_and_flip, permute_and_flip_each
 
 __all__ = [

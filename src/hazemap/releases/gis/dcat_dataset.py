@@ -5,7 +5,7 @@ Search engines read the words of schema.org, portals those of DCAT. Parameters o
 
 from typing import TYPE_CHECKING, Any
 
-from hazemap.privacy.estimand import Estimand
+from hazemap.privacy.statement_facts import Estimand
 from hazemap.releases.gis.catalogue_facts import (
     PARQUET,
     Publication,

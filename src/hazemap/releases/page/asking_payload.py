@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cellmap import Independent, Noise
-from hazemap.estimate.regular_tree_least_squares import RegularTreeEstimate
 from hazemap.estimate.slot_maps import SlotNoise
 from hazemap.estimate.smooth_disaggregation import EvenDisaggregation
-from hazemap.estimate.tree_least_squares import ConsistentEstimate
+from hazemap.estimate.tree_least_squares import ConsistentEstimate, RegularTreeEstimate
 from hazemap.estimate.wavelet_reconstruction import WaveletNoise
 from hazemap.machine_code.arrays import Floats, Ints
 from hazemap.releases.cell_geometry import CellGeometry

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from hazemap.cells import Leaves
+from hazemap.estimate.shrinkage import TreeLevels
 from hazemap.estimate.tree_least_squares import ConsistentEstimate
-from hazemap.estimate.tree_levels import TreeLevels
 from hazemap.releases.cell_geometry import CellGeometry
 from hazemap.releases.page.asking_payload import (
     asking_of,

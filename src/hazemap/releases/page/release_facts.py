@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from hazemap.base_map import base_map
 from hazemap.draw.colour_scales import DENSITY_COLOURS, ERROR_BREAKS, ERROR_COLOURS, UNKNOWN
-from hazemap.privacy.estimand import Estimand
+from hazemap.privacy.statement_facts import Estimand
 from hazemap.spatial.plane import PlaneQuadtree, ground_unit, plane_of
 
 if TYPE_CHECKING:

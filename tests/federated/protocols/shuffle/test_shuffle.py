@@ -17,8 +17,7 @@ from hazemap.federated.protocols.secure_aggregation.modular_packing import lifte
 from hazemap.federated.protocols.shuffle.sealed_parts import INFO, SUITE, messages, opened, split
 from hazemap.federated.protocols.shuffle.shuffle_parameters import ShuffleParameters
 from hazemap.privacy.distributed_noise import DistributedNoise
-from hazemap.privacy.random_permutation import in_any_order
-from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.random_stream import Stream, in_any_order
 from hazemap.vdaf.hpke import Kem, KeyPair
 
 LEVEL = 1e-6

@@ -110,7 +110,7 @@ export class AskingMarks {
   }
 }
 
-/** A noisy number with a mark and one without: `hazemap.estimate.share_intervals.Shares` of one place. */
+/** A noisy number with a mark and one without: `hazemap.estimate.marked_counts.Shares` of one place. */
 class ShareNumbers {
   private readonly x: number;
   private readonly y: number;

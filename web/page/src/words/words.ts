@@ -4,7 +4,7 @@ import { countedOf, type Estimand, nounOf } from "../../../shared/src/estimand.j
 import { fill, LANGUAGES, type Language } from "../../../shared/src/texts.js";
 import { CATALOGUE, type Key } from "./catalogue.js";
 
-/** The number that leads and the interval it lies in, as `hazemap.estimate.leading_intervals` makes them. */
+/** The number that leads and the interval it lies in, as `hazemap.estimate.confidence_margins` makes them. */
 export interface Leading {
   readonly best_guess: number;
   readonly stddev: number;
@@ -40,7 +40,7 @@ export class Words {
     return nounOf(estimand, this.language);
   }
 
-  /** The same, and how much of it each person gives at most: `hazemap.privacy.estimand`. */
+  /** The same, and how much of it each person gives at most: `hazemap.privacy.statement_facts`. */
   counted(estimand: Estimand): string {
     return countedOf(estimand, this.language, (value) => this.number(value));
   }

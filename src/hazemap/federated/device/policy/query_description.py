@@ -11,7 +11,7 @@ from hazemap.cells import NOWHERE, Leaves, Tree
 from hazemap.encoders import Concatenation, CountMinSketch, Counts, Encoder, HaarWavelet
 from hazemap.errors import Refused
 from hazemap.federated.trust.device_tasks import Task
-from hazemap.privacy.estimand import Estimand
+from hazemap.privacy.statement_facts import Estimand
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.h3_hexagons import Hexagons

@@ -22,8 +22,7 @@ from hazemap.errors import InputError
 from hazemap.federated.protocols.dap.basic_types import LATEST, check_fraction
 from hazemap.federated.protocols.dap.vdaf_configuration import Poplar1Configuration, VdafConfiguration
 from hazemap.field_types import check_fields
-from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
-from hazemap.privacy.implied_epsilon import implied_epsilon
+from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP, implied_epsilon
 from hazemap.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Noise
 from hazemap.tables.contribution_bounding import Sensitivity
 from hazemap.vdaf.idpf import MOST_BITS

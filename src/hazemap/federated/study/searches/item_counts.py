@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.errors import InputError
-from hazemap.estimate.confidence_margins import reach
-from hazemap.estimate.leading_intervals import leading
+from hazemap.estimate.confidence_margins import leading, reach
 from hazemap.estimate.mean_intervals import loudest
 from hazemap.estimate.report_intervals import report_intervals
 from hazemap.federated.recipes.features import MOST_TOKENS, BucketRule, Feature
