@@ -14,7 +14,8 @@ PARTS = (
     "tables",
     "engines",
     "readers",
-    "algorithm_session.py",
+    "federated/trust",
+    "queries/algorithm_session.py",
     "statement_builder.py",
 )
 
