@@ -60,6 +60,9 @@ __all__ = [
     "warnings_told",
 ]
 
+for _root in (HazemapError, InputError, ConversationError, Refused, CodecError):
+    _root.__module__ = __name__  # what users see in tracebacks, and import
+
 
 class TableError(InputError):
     """A table whose columns or rows cannot be used as asked."""

@@ -81,7 +81,7 @@ def refuse_plain(columns: Iterable[str], lon: str | None, lat: str | None, remed
 def are_degrees(columns: Iterable[str]) -> bool:
     """Whether the names of coordinates alone say that they are degrees, which x and y do not.
 
-    >>> told(["lon", "lat"]), told(["x", "latitude"]), told(["x", "y"])
+    >>> are_degrees(["lon", "lat"]), are_degrees(["x", "latitude"]), are_degrees(["x", "y"])
     (True, True, False)
     """
     names = {_plain(column) for column in columns}

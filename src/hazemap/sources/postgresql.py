@@ -41,8 +41,9 @@ _KEPT_ELSEWHERE = (
 def is_postgresql_url(source: Any) -> bool:
     """Whether this is the URL of a database, well written or not; a path never begins so.
 
-    >>> is_url("postgresql://host/db?table=visits"), is_url("PostgreSQL:/x"), is_url("postgresql.csv")
-    (True, True, False)
+    >>> texts = ("postgresql://host/db?table=visits", "PostgreSQL:/x", "postgresql.csv")
+    >>> [is_postgresql_url(text) for text in texts]
+    [True, True, False]
     """
     return isinstance(source, str) and source.casefold().startswith(SCHEMES)
 
@@ -88,7 +89,7 @@ def connect(url: str, **parameters: str | int) -> Any:
 def to_postgresql_sql(sql: str) -> str:
     """Our SQL, which is SQLite's, with PostgreSQL's placeholders and its name for bytes.
 
-    >>> spelled("SELECT b FROM t WHERE a = ?")
+    >>> to_postgresql_sql("SELECT b FROM t WHERE a = ?")
     'SELECT b FROM t WHERE a = %s'
     """
     return sql.replace("?", "%s").replace(" BLOB", " BYTEA")

@@ -281,7 +281,7 @@ def moment(name: str, text: str) -> datetime:
 def clock_text(name: str, seconds: int, to: str = "minutes") -> str:
     """A moment as clocks of the zone show it, with their offset.
 
-    >>> shown("Europe/Berlin", 1445731200), shown("Europe/Berlin", 1445734800)
+    >>> clock_text("Europe/Berlin", 1445731200), clock_text("Europe/Berlin", 1445734800)
     ('2015-10-25T02:00+02:00', '2015-10-25T02:00+01:00')
     """
     return datetime.fromtimestamp(seconds, clocks(name)).isoformat(timespec=to)
