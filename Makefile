@@ -90,7 +90,7 @@ $(PAGE) $(APP) $(TAB) $(LICENCES) &: $(MODULES) LICENSE src/hazemap/studio/refus
 
 FOLDER ?= releases
 CHECKED = $(wildcard src/hazemap/$(FOLDER) src/hazemap/$(FOLDER).py)
-CHECKED_BY = $(wildcard tests/$(FOLDER) $(if $(findstring /,$(FOLDER)),,tests/test_$(FOLDER)*.py))
+CHECKED_BY = $(wildcard tests/$(FOLDER) tests/$(dir $(FOLDER))test_$(notdir $(FOLDER))*.py)
 
 check: .venv/test  ## Style, types and fast tests of one folder or module of the package (FOLDER=releases)
 	@test -n "$(CHECKED)" || { echo "src/hazemap has no folder and no module '$(FOLDER)': try FOLDER=releases"; exit 2; }
