@@ -21,7 +21,7 @@ def nearest_grid(levels: Sequence[Floats], weights: Sequence[float]) -> Floats:
 
     Levels below the first that is given may be left out at the top: the first has 4^q cells, each a root. With one
     weight a level, h levels above a leaf no node has pieces of more than 2^(h+1) slopes, and there are 4^h times
-    fewer nodes: O(leaves) time, 14 bytes a leaf at the peak (1024²: 0.02 s, 14 MB; research/nearest.py).
+    fewer nodes: O(leaves) time, 14 bytes a leaf at the peak (1024²: 0.02 s, 14 MB; research/benchmarks/nearest.py).
 
     >>> nearest_grid([np.array([3.0]), np.array([2.0, 2.0, 0.0, -1.0])], [1.0, 0.5])
     array([2., 1., 0., 0.])

@@ -1,4 +1,4 @@
-"""What each rule promises, in numbers and in words; what the engine leaves of people is in `test_bounding.py`."""
+"""What each rule promises, in numbers and in words; what engines leave: `test_contribution_bounding.py`."""
 
 import numpy as np
 import pytest

@@ -6,7 +6,7 @@ others. A mean is the θ for which Σ_k c_k(θ) b_k has mean 0, c linear in θ. 
 could explain that sum (Fieller 1954); it has its confidence however few people there are.
 
 Where the number of people is known (`means_known`, of the counters of a known-count encoding), nothing is a ratio of
-two noisy numbers. Variances: `value_variance`. Quantiles: `quantile_intervals`.
+two noisy numbers. Variances: `value_estimates`. Quantiles: `quantile_intervals`.
 """
 
 from math import comb, exp, factorial, sqrt

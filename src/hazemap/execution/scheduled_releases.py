@@ -1,6 +1,6 @@
 """Runs a schedule: whatever is due and not there yet, each period paid for once, however often this is run or killed.
 
-What has been done is read from the ledger alone, and the ledger pays for a period once (`privacy.ledger_schedules`). A
+What has been done is read from the ledger alone, and the ledger pays for a period once (`privacy.ledger_units`). A
 period that was paid for and has no file is finished from its journal, at no second charge. What a run says, and its
 exit code, follow from the calendar, the ledger and what files declare: never from rows that nobody paid for.
 """

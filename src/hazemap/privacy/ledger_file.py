@@ -173,7 +173,7 @@ TABLES = (
 was paid must not change with the machine that reads it. No index but the names': a damaged one hides rows.
 
 `run` names the journal of the run that paid (`execution.journal`), where there was one. A charge of a schedule
-names it, the `period` that it pays for, and what all periods of the year may cost (`privacy.ledger_schedules`).
+names it, the `period` that it pays for, and what all periods of the year may cost (`privacy.ledger_units`).
 
 `earlier` are the kinds of what an older hazemap charged, where it did not note whose it was. A change without a model
 is one of whom the data set protects. `fingerprints` are for warnings alone (see `privacy.duplicate_tables`), are in no

@@ -65,7 +65,7 @@ _YOUNGER = frozenset({"local_epsilon", "trust", "minimum"})
 
 @dataclass(frozen=True)
 class CohortFacts:
-    """Who was asked among devices, and what is assumed of them: `trust.Cohort` for whoever reads a statement."""
+    """Who was asked among devices, and what is assumed of them: `Cohort` of devices, for whoever reads a statement."""
 
     people: int
     shard: int
@@ -75,7 +75,7 @@ class CohortFacts:
     mode: str
     local_epsilon: Fraction | None = None
     trust: str | None = None
-    """who carries reports, where that is no secure sum: a name of `trust.report_carriers`"""
+    """who carries reports, where that is no secure sum: a name of `federated.trust.report_carriers`"""
     minimum: int | None = None
     """how many reports are opened at least, where that is a carrier's to say and the noise depends on it"""
 

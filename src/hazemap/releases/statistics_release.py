@@ -120,7 +120,7 @@ class Statistics(BaseRelease, contents=StatisticsContents):
     def guesses(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The best guess of the mean of every place that has one, and its standard error: for pictures.
 
-        Between its own mean and what its cell and its slot are like elsewhere (`estimate.partial_pooling`).
+        Between its own mean and what its cell and its slot are like elsewhere (`estimate.published_values`).
         """
         mean, shape = self.found("mean"), (len(self.names), len(self.slots))
         if not np.isfinite(mean.stddev[~mean.too_few]).all():  # nobody knows how sure an estimate is: it is the guess

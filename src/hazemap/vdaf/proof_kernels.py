@@ -1,6 +1,6 @@
-"""Proofs of bit vectors in Field128, in machine code: the twin of `proofs` for them. This module imports numba.
+"""Proofs of bit vectors in Field128, in machine code: the twin of `prio3_plain` for them. This module imports numba.
 
-Elements are plain; constants and powers of what is multiplied often are c · R. Names are those of `proofs`.
+Elements are plain; constants and powers of what is multiplied often are c · R. Names are those of `prio3_plain`.
 """
 
 from typing import Any

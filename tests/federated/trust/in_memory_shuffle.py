@@ -84,8 +84,8 @@ class Shuffler:
 class InMemoryShuffle(ShuffledParts):
     """Answers by shuffled messages of the people of a table, each with a share of the noise, sealed to an analyser.
 
-    Its answers have the law of `Shuffled`. A message costs some 200 µs, and a person sends dozens for each block of
-    numbers.
+    Its answers have the law of `ShuffledParts`. A message costs some 200 µs, and a person sends dozens for each block
+    of numbers.
 
     >>> import numpy as np
     >>> from hazemap import AtMostRows, Counts, Leaves, MemoryTable, PureDP, Quadtree, Query

@@ -1,6 +1,6 @@
 """Tasks that an aggregator takes while it runs, from whoever shows the token of its folder: each is a file there.
 
-When a task is over (`task_retention`) its file goes, too.
+When a task is over (`task_records.over`) its file goes, too.
 """
 
 import logging

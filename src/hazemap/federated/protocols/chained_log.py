@@ -1,8 +1,8 @@
 """Logs that only grow, as lines: each entry's hash covers the one before it.
 
 Whoever changes, removes or inserts an entry must compute all later hashes anew. So the last hash, noted elsewhere from
-time to time, proves everything before it. Writers keep such a log in a table (`server.hash_chain`); readers check its
-lines from the beginning, or go on from a head that they checked before.
+time to time, proves everything before it. Writers keep such a log in a table (`federated.server.roles`); readers check
+its lines from the beginning, or go on from a head that they checked before.
 """
 
 import json

@@ -1,7 +1,8 @@
 """Query classes: which queries a device lets run over its streams of events (McMillan et al. 2022, section 4.2).
 
 A class is public data that ships with a device. Each names the fields that its queries may read: a query of the class
-that reads any other field is refused all the same. `device.query_sandbox` decides, with SQLite's authorizer.
+that reads any other field is refused all the same. `federated.device.recipes.query_sandbox` decides, with SQLite's
+authorizer.
 """
 
 from dataclasses import dataclass

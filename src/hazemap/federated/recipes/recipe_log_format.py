@@ -1,7 +1,7 @@
 """The public log of recipes, as lines: which recipe was sent to how many devices, in which round of which study.
 
-A server writes it before it sends (`server.recipe_log`); a device reads it before it answers
-(`device.public_recipe_log`), and so can anybody.
+A server writes it before it sends (`federated.server.recipe_log`); a device reads it before it answers
+(`federated.device.recipes.public_recipe_log`), and so can anybody.
 """
 
 from collections.abc import Iterable

@@ -96,7 +96,7 @@ class Parameter:
 class SqlQuery:
     """One SELECT over streams of events, with the values of its parameters.
 
-    Only its shape is checked here: what it reads, `device.query_sandbox` asks SQLite.
+    Only its shape is checked here: what it reads, `federated.device.recipes.query_sandbox` asks SQLite.
 
     >>> SqlQuery("SELECT age FROM profile WHERE age >= :least", (Parameter("least", 18),)).named
     ('least',)

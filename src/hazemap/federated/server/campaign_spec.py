@@ -82,7 +82,7 @@ class Campaign:
     With a `local_epsilon` each person randomises their own report, by an ε of that at most (for a replacement), and the
     reports are added in secure sums without further noise: then the budget, against the sums, may be (ε, δ).
 
-    A `carrier` takes the place of secure sums: two servers, or a shuffler (`trust.report_carriers`).
+    A `carrier` takes the place of secure sums: two servers, or a shuffler (`federated.trust.report_carriers`).
 
     `name` is the campaign's own, and is used once; `dataset` pays, in the ledger. `wait` is how many seconds each
     round waits for enough devices to be there; `attempts` is how often a shard is begun that cannot be opened.

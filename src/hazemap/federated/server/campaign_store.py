@@ -10,7 +10,7 @@ from hazemap.queries.algorithm_session import Exchange
 
 
 class CampaignStore(Store):
-    """Campaigns, devices, secure sums and who may do what; `server.schema` has the tables.
+    """Campaigns, devices, secure sums and who may do what; `federated.server.schema` has the tables.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:

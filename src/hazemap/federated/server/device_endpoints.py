@@ -52,7 +52,7 @@ PLACE = re.compile(r"/v1/tasks/([0-9a-f]{64})(/refusal|/credentials)?")
 REASON = 4_096
 """Bytes of a refusal."""
 HEAD = re.compile(b"head=([0-9a-f]{48})")
-"""How a device writes the head of its account (`device.account_head`); anything else is no head."""
+"""How a device writes the head of its account (`federated.device.account.account_head`); anything else is no head."""
 KEYS = 1 << 16
 """Bytes of a device's keys for the tasks of a round: 2,048 of them."""
 BYTES: Header = (b"content-type", b"application/octet-stream")

@@ -2,7 +2,7 @@
 
 Of a token only the hash is stored. The token in the server's folder is the first operator's; it ends when its file is
 removed and the server is started again. The log only grows, each entry's hash over the one before
-(`protocols.chained_log`).
+(`federated.protocols.chained_log`).
 """
 
 import asyncio

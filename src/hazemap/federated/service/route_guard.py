@@ -1,7 +1,7 @@
 """What every route of every server does before it understands a request: who asks, from where, and how much is sent.
 
 A body is refused by its head where that says that it is longer than the route takes, and is not read any further than
-that. Whoever shows a token that is good is marked in the scope: `open_connections` lets them wait longest.
+that. Whoever shows a token that is good is marked in the scope: `OpenConnections` lets them wait longest.
 """
 
 import json

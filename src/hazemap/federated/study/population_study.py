@@ -190,8 +190,8 @@ class StoredDevices:
 class EventPopulation:
     """The devices of a store, whose owners' events answer recipes under one policy: for tests and studies.
 
-    It stands where a `PopulationTable` does: in `trust.in_memory_secure_aggregation`, or in `trust.local`. Nothing is
-    charged, so it is for people who are made up.
+    It stands where a `PopulationTable` does: in `federated.trust.in_memory_secure_aggregation`, or in
+    `federated.trust.local`. Nothing is charged, so it is for people who are made up.
 
     >>> EventPopulation.__dataclass_fields__["devices"].name
     'devices'

@@ -53,8 +53,8 @@ class Cohort:
     leave its noise out. What remains, `honest`, is the number N of people whose noise is certain to be in the sum:
     each adds a Pólya(1/N) share, and N shares are the noise that was paid for (Bagdasaryan et al. 2022, section 3). A
     server that breaks the rules may open a sum over a part of a shard; then N is what
-    `protocols.secure_aggregation.graph_degree.together` proves. That is assumed unless `mode` says that the server
-    follows the protocol.
+    `federated.protocols.secure_aggregation.graph_degree.together` proves. That is assumed unless `mode` says that the
+    server follows the protocol.
 
     >>> cohort = Cohort(people=25_000, shard=10_000, dropout=Fraction(1, 10), corrupt=Fraction(1, 20))
     >>> cohort.shards, cohort.survivors(8_333), cohort.honest(8_333)

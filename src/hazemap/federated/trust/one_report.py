@@ -28,7 +28,7 @@ def moved(encoder: Encoder) -> Sensitivity:
     """How far a person's rows, there or not, move a question: twice as far where who is nowhere is counted, too.
 
     Everybody reports. So rows that are there or not turn a path into that of nowhere, which counts in another cell
-    (`protocols.dap.walk_terms`).
+    (`federated.protocols.dap.privacy_parameters`).
 
     >>> from hazemap import AtMostRows, Leaves, Outside, Quadtree
     >>> cells = Leaves.at_level(Quadtree.world(depth=1), 1)

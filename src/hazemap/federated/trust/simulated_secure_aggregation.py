@@ -55,9 +55,9 @@ class SimulatedSecureAggregation(SecureSumTrust):
     """Answers as devices would: some people are drawn, some of them drop out, the others bring votes and noise.
 
     Each person asked drops out with probability `dropping`, on their own. A shard with too few people left is lost;
-    if all are, the round raises `NotOpened`. Every sum has exactly the law of `SecureAggregation` (tests/trust/
-    test_one_law.py): who survives in which shard does not depend on what they say, so it is enough to draw how many
-    survive in each, and then that many people. `turnouts` tells what became of each round.
+    if all are, the round raises `NotOpened`. Every sum has exactly the law of `SecureAggregation`
+    (tests/federated/trust/test_one_law.py): who survives in which shard does not depend on what they say, so it is
+    enough to draw how many survive in each, and then that many people. `turnouts` tells what became of each round.
 
     With a `local_epsilon` people add no noise in shares: each sends one report, randomised with that ε or less.
 

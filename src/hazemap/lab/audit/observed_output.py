@@ -90,7 +90,7 @@ def shortened(text: str) -> str:
 def left_behind(folder: Path, run: int) -> dict[str, str]:
     """What a run wrote beside its file and took away again, such as its journal: every leaf of every line of JSON.
 
-    Nobody but the steward reads it, and still it may hold only what the release does (docs/ledger.md).
+    Nobody but the steward reads it, and still it may hold only what the release does (docs/concepts/ledger.md).
     """
     words, kinds = dict[str, str](), dict[str, int]()
     for file in sorted((folder / REMOVED).glob(f"{run}-*")):

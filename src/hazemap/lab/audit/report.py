@@ -66,7 +66,7 @@ def audit(
     """Run all trials, in processes of their own, and judge what the public saw of them.
 
     With probability `confidence` or more nothing sound is called broken, whichever and however many the trials are.
-    `plant` names a sabotage that the runs take place under (`audit.planted_faults`); what judges them is never
+    `plant` names a sabotage that the runs take place under (`lab.audit.planted_faults`); what judges them is never
     sabotaged.
     """
     if not 0.5 <= confidence < 1:

@@ -33,7 +33,7 @@ _RULE = re.compile(r"\|[-|]+")
 
 
 def html_page(text: str, folder: Path) -> str:
-    """The Markdown of `report_page.page` as HTML without a script; pictures are read from the folder into it.
+    """The Markdown of `page` as HTML without a script; pictures are read from the folder into it.
 
     Of Markdown it knows what these pages hold: headings, paragraphs, lists with stars, tables, pictures and bold type.
     Whatever else stands there, such as a name of a map with a `<`, is shown as it is.

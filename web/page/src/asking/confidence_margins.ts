@@ -113,7 +113,7 @@ export function asymmetryMargin(chances: readonly [number, number], confidence: 
   return Math.max(...margins);
 }
 
-/** The interval of a leading number, from that of the unbiased one: Python's `leading_intervals.leading`. */
+/** The interval of a leading number, from that of the unbiased one: Python's `confidence_margins.leading`. */
 export function leading(bestGuess: number, low: number, high: number): { low: number; high: number } {
   return { low: Math.min(Math.max(low, 0), bestGuess), high: Math.max(high, 0, bestGuess) };
 }

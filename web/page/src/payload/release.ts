@@ -1,4 +1,4 @@
-/** What the page is given of a release: JSON that `hazemap.releases.page.payload` writes. */
+/** What the page is given of a release: JSON that `hazemap.releases.page` writes. */
 
 import type { Estimand } from "../../../shared/src/estimand.js";
 import type { Leading } from "../words/words.js";

@@ -1,8 +1,8 @@
 """One device at its store: what it may be asked, what it can pay, and what its person's log says of both.
 
 Whoever answers for a device goes through its account: secure sums (`task_handler`), reports that other servers carry
-(`report_sender`), and studies among people of this machine (`study.population_study`). So the order of an answer,
-which is part of the privacy argument, is written once:
+(`report_sender`), and studies among people of this machine (`federated.study.population_study`). So the order of an
+answer, which is part of the privacy argument, is written once:
 
 1. who asks again for what was answered gets the bytes that were kept, free (`session_records`, `report_records`);
 2. the number of the charge is taken, and the account says whether the answer may be asked and can be paid (`paid`);

@@ -1,7 +1,7 @@
 """The policies that a store has accepted: the last one rules all of its devices, the others keep it from going back.
 
 The first one pins its key: the owner of the device accepts it by name. A later one needs a signature by the same key,
-a higher version, and nothing that would let a device forget what it has spent (`recipes.signed_policy`).
+a higher version, and nothing that would let a device forget what it has spent (`federated.recipes.signed_policy`).
 """
 
 import json

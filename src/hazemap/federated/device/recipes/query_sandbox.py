@@ -2,7 +2,7 @@
 
 Three walls, one behind the other (McMillan et al. 2022, section 4.2):
 
-* the *shape*: one SELECT, no comments, no names in quotes, no NATURAL JOIN or USING (`recipes.sql_query`);
+* the *shape*: one SELECT, no comments, no names in quotes, no NATURAL JOIN or USING (`federated.recipes.sql_query`);
 * the *authorizer*: SQLite asks it, while it compiles, for every field and function by name; all else is denied;
 * the *contents*: only fields that the authorizer has seen are ever read from the device's store. The others are there
   as names that hold nothing.

@@ -49,7 +49,7 @@ class BatchMode(IntEnum):
 class TaskConfiguration(Message, name="task-configuration", largest=_MOST_BYTES):
     """What everybody who takes part agrees on; `to_bytes` gives the very bytes that it was read from.
 
-    What the fields mean, and whether they can be, is said by `task.Task`. The floor of `task_info` is a draft's.
+    What the fields mean, and whether they can be, is said by `Task`. The floor of `task_info` is a draft's.
     """
 
     task_info: Annotated[bytes, opaque(1)]

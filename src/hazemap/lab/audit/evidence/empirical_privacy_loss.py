@@ -1,10 +1,10 @@
 """The law of the noise, from thousands of numbers a run, and what it gives away of one person.
 
 Noise is independent of the data and of other noise, and numbers told to have the same noise have it: both are tested
-beside this (`evidence.noise`). So residuals of all runs, rounds and places are samples of a few laws. Whoever knows all
-sums but one person's sees, in the numbers that this person moves, either the noise or the noise moved. What they see of
-a whole run is put together again from as many residuals as the run has such numbers, thousands of times. How often
-an event happens among these is binomial: no slack of single numbers adds up.
+beside this (`noise_independence`). So residuals of all runs, rounds and places are samples of a few laws. Whoever knows
+all sums but one person's sees, in the numbers that this person moves, either the noise or the noise moved. What they
+see of a whole run is put together again from as many residuals as the run has such numbers, thousands of times. How
+often an event happens among these is binomial: no slack of single numbers adds up.
 
 ρ has a bound of its own, by the Kullback–Leibler divergence of both laws: ρ-zCDP bounds the divergence of order α by
 ρα, and so that of order 1 by ρ. For every function g, KL(P ‖ Q) ≥ E_P g − log E_Q e^g (Donsker and Varadhan 1975).
