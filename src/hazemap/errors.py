@@ -62,6 +62,7 @@ __all__ = [
 
 for _root in (HazemapError, InputError, ConversationError, Refused, CodecError):
     _root.__module__ = __name__  # what users see in tracebacks, and import
+del _root
 
 
 class TableError(InputError):

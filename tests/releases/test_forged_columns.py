@@ -71,7 +71,7 @@ def forged(
     said[b"geo"] = json.dumps(about, sort_keys=True).encode()
     if "integrity" in text:
         columns = {name: [each] for name, each in column_digests(made).items()}
-        arrays = joined(said, b"hazemap.machine_code.arrays.")
+        arrays = joined(said, b"hazemap.arrays.")
         text["integrity"] = {"columns": columns, **digests_of(said[b"geo"], joined(said), arrays)}
     else:
         digest.add(*parts(made), said[b"geo"], joined(said))

@@ -58,7 +58,7 @@ def test_many_row_groups_come_back_as_one_map(make, path, monkeypatch):
     release = make(flat())
     release.save(path)
     assert pq.ParquetFile(path).num_row_groups == 3
-    assert {b"hazemap.transcript.1", b"hazemap.machine_code.arrays.1"} <= pq.read_metadata(path).metadata.keys()
+    assert {b"hazemap.transcript.1", b"hazemap.arrays.1"} <= pq.read_metadata(path).metadata.keys()
     assert same(release, Release.open(path))
 
 

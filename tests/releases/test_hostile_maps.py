@@ -45,7 +45,7 @@ def forged(
     text.pop("digest")
     whole = made if not any(each.null_count for each in made.columns) else pq.read_table(path)
     columns = {name: [digest] for name, digest in column_digests(whole).items()}
-    arrays = said.get(b"hazemap.machine_code.arrays.0", b"")
+    arrays = said.get(b"hazemap.arrays.0", b"")
     text["integrity"] = {"columns": columns, **digests_of(said[b"geo"], said[b"hazemap.transcript.0"], arrays)}
     label(text)
     rewritten(path, made, {**said, b"hazemap": Digest().seal(text).encode()})
@@ -151,9 +151,7 @@ def test_digests_that_do_not_fit_the_file_are_refused_in_words(release, path, ch
 
 def others(change: Callable[[list[Any]], list[Any]]) -> Callable[[dict[bytes, bytes]], None]:
     def put(metadata: dict[bytes, bytes]) -> None:
-        metadata[b"hazemap.machine_code.arrays.0"] = packed_arrays(
-            change(unpacked_arrays(metadata[b"hazemap.machine_code.arrays.0"]))
-        )
+        metadata[b"hazemap.arrays.0"] = packed_arrays(change(unpacked_arrays(metadata[b"hazemap.arrays.0"])))
 
     return put
 
@@ -167,14 +165,12 @@ def others(change: Callable[[list[Any]], list[Any]]) -> Callable[[dict[bytes, by
         others(lambda arrays: [each[:-1] for each in arrays]),
         others(lambda arrays: [each.astype(float) for each in arrays]),
         others(lambda arrays: [each[:10] for each in arrays]),
-        lambda metadata: metadata.update({b"hazemap.machine_code.arrays.0": b"[]\n"}),
-        lambda metadata: metadata.update(
-            {b"hazemap.machine_code.arrays.0": b'[["int64",99999999999,8]]\nAAAAAAAAAAA='}
-        ),
-        lambda metadata: metadata.update({b"hazemap.machine_code.arrays.0": b'[["int64",-1,-1]]\n'}),
-        lambda metadata: metadata.update({b"hazemap.machine_code.arrays.0": b'[["object",1,1]]\nAA=='}),
-        lambda metadata: metadata.update({b"hazemap.machine_code.arrays.0": b"{"}),
-        lambda metadata: metadata.pop(b"hazemap.machine_code.arrays.0"),
+        lambda metadata: metadata.update({b"hazemap.arrays.0": b"[]\n"}),
+        lambda metadata: metadata.update({b"hazemap.arrays.0": b'[["int64",99999999999,8]]\nAAAAAAAAAAA='}),
+        lambda metadata: metadata.update({b"hazemap.arrays.0": b'[["int64",-1,-1]]\n'}),
+        lambda metadata: metadata.update({b"hazemap.arrays.0": b'[["object",1,1]]\nAA=='}),
+        lambda metadata: metadata.update({b"hazemap.arrays.0": b"{"}),
+        lambda metadata: metadata.pop(b"hazemap.arrays.0"),
     ],
 )
 def test_arrays_that_are_not_those_of_the_transcript_are_refused_in_words(release, path, change):

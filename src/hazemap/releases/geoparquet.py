@@ -77,7 +77,7 @@ FROM_ANSWERS: dict[str, Callable[[dict[str, Any], str], FromAnswers]] = {
 }
 """Kinds of files of which all numbers follow from the stored answers, and how they are read."""
 
-LABEL, TRANSCRIPT, ARRAYS = b"hazemap", b"hazemap.transcript.", b"hazemap.machine_code.arrays."
+LABEL, TRANSCRIPT, ARRAYS = b"hazemap", b"hazemap.transcript.", b"hazemap.arrays."
 
 NUMBERS = ("best_guess", "unbiased", "stddev")
 """The columns that a map is read from, beside the names of its cells; all others follow from these."""

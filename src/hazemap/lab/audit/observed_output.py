@@ -51,7 +51,7 @@ def of_file(path: Path) -> Observation:
     for key, value in {**pq.read_metadata(path).metadata, **(table.schema.metadata or {})}.items():
         if key == b"hazemap":
             flattened({name: each for name, each in label.items() if name not in VARYING}, "label", words)
-        elif not key.startswith((b"hazemap.transcript.", b"hazemap.machine_code.arrays.")):
+        elif not key.startswith((b"hazemap.transcript.", b"hazemap.arrays.")):
             words[f"metadata {key.decode()}"] = shortened(value.decode(errors="replace"))
     for name in table.column_names:
         if name not in columns:
