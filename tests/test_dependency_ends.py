@@ -16,7 +16,7 @@ import dependency_ends  # noqa: E402
 
 PRIVATE = ("numba.core", "llvmlite")
 SUBSET = [
-    *(f"tests/{name}" for name in ("gdal", "test_cells.py", "test_codec.py", "test_atomic_write.py")),
+    *(f"tests/{name}" for name in ("gdal", "test_cells.py", "test_codec.py", "files/test_atomic_write.py")),
     *(f"tests/releases/test_{name}.py" for name in ("format_rules", "geotiff", "geoparquet", "text_tables")),
     *(f"tests/readers/test_{name}.py" for name in ("geopackage_points", "odd_values")),
     *(f"tests/spatial/test_{name}.py" for name in ("h3_hexagons", "quadtree")),
@@ -37,6 +37,10 @@ def test_the_versions_at_either_end_of_what_is_allowed_work(end, tmp_path):
     command = [str(python), "-m", "pytest", *options, "--basetemp", str(tmp_path / "tests"), *SUBSET]
     done = subprocess.run(command, check=False, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+
+
+def test_the_files_that_run_at_either_end_are_there():
+    assert not [name for name in SUBSET if not (ROOT / name).exists()]
 
 
 def test_every_dependency_has_a_lowest_version():

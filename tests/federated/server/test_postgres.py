@@ -27,9 +27,11 @@ def test_the_same_sql_keeps_the_same_things(url):
     store = CampaignStore(url)
     with pytest.raises(StoreError, match="another server"):
         CampaignStore(Postgres(url, patience=0.3))
-    store.write_now(Write("INSERT INTO devices VALUES (?, ?, ?, ?)", ("a", bytes(range(256)), b"\0", "now")))
+    times = ("2026-01-01T00:00:00+00:00", "2027-01-01T00:00:00+00:00")
+    enrol = "INSERT INTO devices (device, identity, ticket, enrolled, expires) VALUES (?, ?, ?, ?, ?)"
+    store.write_now(Write(enrol, ("a", bytes(range(256)), b"\0", *times)))
     with pytest.raises(StoreError, match="contradicts"):
-        store.write_now(Write("INSERT INTO devices VALUES (?, ?, ?, ?)", ("b", bytes(range(256)), b"", "now")))
+        store.write_now(Write(enrol, ("b", bytes(range(256)), b"", *times)))
 
     async def many():
         await asyncio.gather(*(store.write(Write(FACT, (f"{number}", "x"))) for number in range(2_000)))
