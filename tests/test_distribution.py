@@ -25,6 +25,7 @@ import software_bill  # noqa: E402
 def test_all_programs_of_the_web_are_pinned_by_one_lock_file_that_names_digests_and_no_addresses():
     web = ROOT / "web"
     [lock] = [*web.glob("package-lock.json"), *web.glob("*/package-lock.json")]
+    assert "://" not in lock.read_text()
     packages = json.loads(lock.read_text())["packages"]
     programs = {name for name, package in packages.items() if name and not name.startswith("node_modules/")}
     assert programs == {path.parent.relative_to(web).as_posix() for path in web.glob("*/package.json")}
