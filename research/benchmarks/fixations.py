@@ -21,7 +21,7 @@ from hazemap.algorithms import Adaptive, PublishedPyramid, Pyramid
 from hazemap.engines.memory import MemoryTable
 from hazemap.lab.compare.density_metrics import density, kl, pearson, similarity
 from hazemap.lab.compare.earth_movers_distance import emd
-from hazemap.lab.compare.map_to_pixels import painted
+from hazemap.lab.compare.ground_truth_maps import painted
 from hazemap.lab.methods import LaplaceClip, TopCells
 from hazemap.privacy.budget import PureDP
 from hazemap.queries.algorithm_session import Unrecorded, run

@@ -9,7 +9,7 @@ import numpy as np
 from hazemap.cells import Leaves, Tree
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import FileError
-from hazemap.lab.compare.map_to_pixels import owners
+from hazemap.lab.compare.ground_truth_maps import owners
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.votes import Votes
 from research.benchmarks.city import SHARED

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from hazemap.algorithms import Adaptive, AdaptiveHierarchicalHistogram
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.engines.memory import MemoryTable
-from hazemap.lab.compare.map_to_pixels import painted
+from hazemap.lab.compare.ground_truth_maps import painted
 from hazemap.privacy.budget import PureDP
 from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box

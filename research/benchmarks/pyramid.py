@@ -21,8 +21,7 @@ import numpy as np
 from hazemap.algorithms import Adaptive, DensePyramid, PublishedPyramid, Pyramid
 from hazemap.lab.compare.density_metrics import density
 from hazemap.lab.compare.earth_movers_distance import emd
-from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
-from hazemap.lab.compare.map_to_pixels import painted
+from hazemap.lab.compare.ground_truth_maps import GroundTruthMap, painted
 from hazemap.lab.methods import LaplaceClip, TopCells
 from hazemap.privacy.budget import PureDP
 from hazemap.queries.algorithm_session import Unrecorded, run

@@ -24,8 +24,7 @@ from hazemap.federated.trust.report_bytes import of_shuffled_parts
 from hazemap.federated.trust.shuffled import ShuffledParts, noise_of, terms_of
 from hazemap.lab.compare.density_metrics import density, kl, pearson, similarity
 from hazemap.lab.compare.earth_movers_distance import emd
-from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
-from hazemap.lab.compare.map_to_pixels import painted
+from hazemap.lab.compare.ground_truth_maps import GroundTruthMap, painted
 from hazemap.machine_code.arrays import Floats
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.queries.algorithm_session import Unrecorded, run

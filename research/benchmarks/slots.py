@@ -33,8 +33,8 @@ from hazemap.engines.memory import MemoryTable
 from hazemap.estimate.slot_maps import SHOWS
 from hazemap.estimate.smooth_disaggregation import finer
 from hazemap.lab.compare import density_metrics as densities
+from hazemap.lab.compare.ground_truth_maps import painted
 from hazemap.lab.compare.map_scores import mre, rectangles, sums
-from hazemap.lab.compare.map_to_pixels import painted
 from hazemap.privacy.budget import ApproxDP, Budget, PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement import A_PERSON, A_ROW, Statement

@@ -15,9 +15,8 @@ import numpy as np
 
 from hazemap.algorithms import Adaptive
 from hazemap.lab.compare import density_metrics as densities
-from hazemap.lab.compare.ground_truth_maps import GroundTruthMap, in_pixels
+from hazemap.lab.compare.ground_truth_maps import GroundTruthMap, in_pixels, painted
 from hazemap.lab.compare.map_scores import Scorer
-from hazemap.lab.compare.map_to_pixels import painted
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.queries.algorithm_session import Unrecorded, run

@@ -29,8 +29,7 @@ from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.federated.trust.shuffled import ShuffledParts, ShuffledReports
 from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.federated.trust.two_servers import TwoServers
-from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
-from hazemap.lab.compare.map_to_pixels import painted
+from hazemap.lab.compare.ground_truth_maps import GroundTruthMap, painted
 from hazemap.lab.compare.practices import Method
 from hazemap.lab.compare.trial_settings import scorer
 from hazemap.privacy.budget import ApproxDP, Budget, PureDP

@@ -12,8 +12,7 @@ from hazemap.errors import InputError
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
-from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
-from hazemap.lab.compare.map_to_pixels import painted
+from hazemap.lab.compare.ground_truth_maps import GroundTruthMap, painted
 from hazemap.lab.compare.practices import Method
 from hazemap.lab.compare.trial_settings import Row, scorer, timed
 from hazemap.privacy.budget import PureDP

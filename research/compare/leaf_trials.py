@@ -4,9 +4,8 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
+from hazemap.lab.compare.ground_truth_maps import GroundTruthMap, painted
 from hazemap.lab.compare.map_scores import rectangles, sums
-from hazemap.lab.compare.map_to_pixels import painted
 from hazemap.lab.compare.practices import Method
 from hazemap.lab.compare.trial_settings import Everyone, Row, scorer, timed
 from hazemap.trust.curator import Curator

@@ -6,9 +6,8 @@ from typing import Any, ClassVar
 from hazemap.errors import InputError
 from hazemap.lab.compare.density_metrics import density, kl, pearson, similarity
 from hazemap.lab.compare.earth_movers_distance import emd
-from hazemap.lab.compare.ground_truth_maps import GroundTruthMap, square
+from hazemap.lab.compare.ground_truth_maps import GroundTruthMap, painted, square
 from hazemap.lab.compare.map_scores import EMD_DEPTH, seen_at
-from hazemap.lab.compare.map_to_pixels import painted
 from hazemap.lab.compare.practices import Method
 from hazemap.lab.compare.trial_settings import Row, timed
 from hazemap.spatial.quadtree import Quadtree

@@ -16,9 +16,8 @@ from hazemap.encoders import Counts
 from hazemap.estimate import nonnegative, postprocess, read
 from hazemap.estimate.grid_groups import GridGroups
 from hazemap.estimate.shrinkage import TreeLevels
-from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
+from hazemap.lab.compare.ground_truth_maps import GroundTruthMap, painted
 from hazemap.lab.compare.map_scores import Scorer
-from hazemap.lab.compare.map_to_pixels import painted
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.queries.algorithm_session import Unrecorded, run

@@ -28,8 +28,7 @@ from hazemap.algorithms.published.user_level_means import (
 from hazemap.engines.memory import SingleCellSamples
 from hazemap.lab.compare.density_metrics import density
 from hazemap.lab.compare.earth_movers_distance import emd
-from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
-from hazemap.lab.compare.map_to_pixels import painted
+from hazemap.lab.compare.ground_truth_maps import GroundTruthMap, painted
 from hazemap.lab.methods import LaplaceClip
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.mechanisms import DiscreteLaplace

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from hazemap.lab.compare.charts import HTF_HIGH, HTF_LOW
 from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
 from hazemap.lab.compare.map_scores import MEASURES
-from hazemap.lab.compare.plot_styles import HTF_HIGH, HTF_LOW
 from hazemap.lab.compare.practices import Method
 from hazemap.lab.compare.results import Results
 from research.benchmarks.city_statistics import PUBLISHED, page, statistics

@@ -9,8 +9,8 @@ from starlette.testclient import TestClient
 from hazemap.federated.service.served_address import ServedAddress
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
+from hazemap.studio.request_guard import Sessions
 from hazemap.studio.running_releases import RunningReleases
-from hazemap.studio.sessions import Sessions
 from hazemap.studio.stewards import ALONE, Stewards
 from hazemap.studio.studio_process import AppFile, Studio
 

@@ -8,8 +8,7 @@ from tests.federated.service.test_http_limits import awaited, connected, said, s
 
 from hazemap.errors import InputError
 from hazemap.federated.service.served_address import ServedAddress
-from hazemap.studio.request_guard import FORM
-from hazemap.studio.sessions import LASTS, TICKET, TICKETS, Fetched, Sessions
+from hazemap.studio.request_guard import FORM, LASTS, TICKET, TICKETS, Fetched, Sessions
 from hazemap.studio.stewards import ALONE, Stewards
 from hazemap.studio.studio_process import LIMITS, Studio
 

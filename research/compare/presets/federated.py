@@ -3,9 +3,8 @@
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from hazemap.lab.compare.charts import BANDS, ChartPanel, Curve, draw_curves
+from hazemap.lab.compare.charts import BANDS, GREEN, RED, ChartPanel, Curve, PlotStyle, draw_curves
 from hazemap.lab.compare.map_scores import MEASURES
-from hazemap.lab.compare.plot_styles import GREEN, RED, PlotStyle
 from hazemap.lab.compare.practices import ADAPTIVE, PREFIX, Method
 from hazemap.lab.compare.presets import Preset
 from hazemap.lab.compare.results import Results

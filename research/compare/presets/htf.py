@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
-from hazemap.lab.compare.charts import Draw, ranking
-from hazemap.lab.compare.plot_styles import HTF_HIGH, HTF_LOW
+from hazemap.lab.compare.charts import HTF_HIGH, HTF_LOW, Draw, ranking
 from hazemap.lab.compare.practices import (
     AG,
     HTF,

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from hazemap.lab.compare.plot_styles import HTF_HIGH, HTF_LOW
+from hazemap.lab.compare.charts import HTF_HIGH, HTF_LOW
 from hazemap.lab.compare.results import Results
 from research.compare.claims import Claim, Finding, claimed, percent, score_of
 

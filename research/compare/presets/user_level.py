@@ -4,9 +4,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hazemap.draw.figure_layout import INK
-from hazemap.lab.compare.charts import BANDS, ChartPanel, Curve, Draw, draw_curves, ranking
+from hazemap.lab.compare.charts import (
+    BANDS,
+    BLUE,
+    GREY,
+    ORANGE,
+    PINK,
+    RED,
+    SKY,
+    ChartPanel,
+    Curve,
+    Draw,
+    PlotStyle,
+    draw_curves,
+    ranking,
+)
 from hazemap.lab.compare.map_scores import MEASURES
-from hazemap.lab.compare.plot_styles import BLUE, GREY, ORANGE, PINK, RED, SKY, PlotStyle
 from hazemap.lab.compare.presets import Preset
 from hazemap.lab.compare.result_tables import Table
 from hazemap.lab.compare.results import Results, mean_of

@@ -17,7 +17,7 @@ METHODS: Mapping[str, str] = MappingProxyType(
         "hierarchical": "hierarchical_histogram.HIERARCHICAL",
         "hb": "hierarchical_histogram.HB_PUBLISHED",
         "hb-least": "hierarchical_histogram.HB_LEAST",
-        "privlet": "privlet.PRIVLET",
+        "privlet": "hierarchical_histogram.PRIVLET",
         "kd-tree": "kd_tree.KD_TREE",
         "kd-tree-uniform": "kd_tree.KD_TREE_UNIFORM",
         "kd-hybrid": "kd_tree.KD_HYBRID",
@@ -39,7 +39,7 @@ CLASSES: Mapping[str, str] = MappingProxyType(
         "Hierarchical": "hierarchical_histogram",
         "KDTree": "kd_tree",
         "LaplaceClip": "one_level_baselines",
-        "Privlet": "privlet",
+        "Privlet": "hierarchical_histogram",
         "TopCells": "one_level_baselines",
     }
 )

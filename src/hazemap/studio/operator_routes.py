@@ -4,7 +4,7 @@ The studio holds nothing of it. A coordinator that is slow keeps threads of its 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
@@ -14,16 +14,19 @@ from starlette.responses import JSONResponse, Response
 from hazemap.codec import dumps
 from hazemap.errors import InputError
 from hazemap.execution.output_lock import only_writer
+from hazemap.federated.device.policy.consent_policy import caution_about_small_sums
+from hazemap.federated.server.campaign_spec import MAP, Campaign, CampaignOrder
+from hazemap.federated.server.privacy_statement import assumed
 from hazemap.federated.server.study_spec import NAME
 from hazemap.federated.service.operator_line import MOST
 from hazemap.federated.service.route_guard import Row
 from hazemap.files.atomic_write import whole
 from hazemap.releases import open_release
+from hazemap.specs.parsing import warning_about
 from hazemap.studio import server_answers
-from hazemap.studio.aggregator_health import aggregators
-from hazemap.studio.campaign_form import ordered, review
 from hazemap.studio.command_text import ServerCommands
-from hazemap.studio.coordinator_access import PICTURE, CoordinatorAccess, CoordinatorLine, StrangeAnswer
+from hazemap.studio.coordinator_access import PICTURE, CoordinatorAccess, CoordinatorLine, StrangeAnswer, aggregators
+from hazemap.studio.order_form import order_of
 from hazemap.studio.refusals import refused
 from hazemap.studio.request_guard import StewardGuard, form
 from hazemap.studio.stewards import Steward, free
@@ -172,3 +175,41 @@ class OperatorRoutes:
         await self._threads.asked(who, fetched)
         same = ServerCommands(access_of(who)).fetch(name, str(goal)).to_json()
         return JSONResponse({"file": file, "same_as": same}, 201)
+
+
+FIELDS = frozenset(MAP) - {"prior", "prior_is_public"}
+"""What a form says of the map. First cells, which are read from a file, are for the command line."""
+
+
+def ordered(data: Mapping[str, Any]) -> Campaign:
+    """The campaign of a form; `InputError` says what of it cannot be."""
+    order, map_ = _parts(data)
+    return CampaignOrder.from_json(order).campaign(CampaignOrder.from_json(order).map_of(map_))
+
+
+def review(data: Mapping[str, Any], commands: ServerCommands) -> dict[str, Any]:
+    """What a campaign costs, whom it asks and what its promise assumes, in words, before it is sent."""
+    order, map_ = _parts(data)
+    campaign = ordered(data)
+    cohort = campaign.cohort
+    smallest = cohort.people if campaign.carrier else cohort.smallest
+    cautions = (warning_about(campaign.budget), caution_about_small_sums(smallest))
+    return {
+        "name": campaign.name,
+        "purpose": campaign.purpose,
+        "dataset": campaign.dataset,
+        "price": str(campaign.budget),
+        "people": cohort.people,
+        "shards": 0 if campaign.carrier else len(cohort.shards),
+        "assumed": list(assumed(campaign)),
+        "cautions": [each for each in cautions if each],
+        "same_as": commands.order(order, map_).to_json(),
+    }
+
+
+def _parts(data: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What is said of the campaign, and of its map; what is left blank is left out."""
+    order, map_ = data.get("order"), data.get("map")
+    if set(data) != {"order", "map"} or not isinstance(order, dict) or not isinstance(map_, dict):
+        raise InputError("a campaign is ordered by an order and a map")
+    return {name: value for name, value in order.items() if value not in ("", None)}, dict(order_of(map_, FIELDS))

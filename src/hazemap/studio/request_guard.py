@@ -2,22 +2,27 @@
 
 * Host: a name that resolves to this machine for a moment (DNS rebinding) is not one of ours.
 * Origin and Sec-Fetch-Site: another site, or another port of this machine, asks for nothing here.
-* Cookie and key: see `hazemap.studio.sessions`.
+* Cookie and key: see `hazemap.studio.request_guard`.
 * Headers of every answer: no script but the studio's own files, no frame around it, nothing kept by the browser.
 """
 
 import json
 import logging
+import time
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from hazemap import __version__
 from hazemap.codec import Limits, parsed
-from hazemap.errors import CodecError, ConversationError, HazemapError
+from hazemap.errors import CodecError, ConversationError, HazemapError, InputError
+from hazemap.federated.service.access_tokens import fresh, kept, same
 from hazemap.federated.service.http_limits import HttpLimits
 from hazemap.federated.service.route_guard import (
     Application,
@@ -25,6 +30,7 @@ from hazemap.federated.service.route_guard import (
     Endpoint,
     Guard,
     Receive,
+    Row,
     Scope,
     Send,
     TooOften,
@@ -34,8 +40,127 @@ from hazemap.federated.service.route_guard import (
 from hazemap.studio.coordinator_access import StrangeAnswer
 from hazemap.studio.refusals import refused, told_of
 from hazemap.studio.running_releases import Busy, UnknownRun
-from hazemap.studio.sessions import Session, Sessions
-from hazemap.studio.stewards import Steward, Stewards
+from hazemap.studio.stewards import ALONE, Steward, Stewards
+
+T = TypeVar("T")
+
+LASTS = 12 * 3600.0
+"""Seconds of a session."""
+TICKET = 60.0
+"""Seconds in which a ticket is used."""
+SESSIONS, TICKETS = 64, 32
+"""So many at one time; the oldest goes."""
+
+
+@dataclass(frozen=True)
+class StewardSession:
+    """Somebody who is signed in, by name; the key that goes with their cookie; and what their token was then."""
+
+    name: str
+    key: str
+    token: bytes = b""
+
+
+class _Secrets(Generic[T]):
+    """What secrets stand for, by their hashes, for so many seconds."""
+
+    def __init__(self, most: int, lasts: float, clock: Callable[[], float]) -> None:
+        self._most, self._lasts, self._clock = most, lasts, clock
+        self._known: OrderedDict[bytes, tuple[float, T]] = OrderedDict()
+
+    def made(self, thing: T) -> str:
+        secret, now = fresh(), self._clock()
+        for digest in [digest for digest, (until, _) in self._known.items() if until < now]:
+            del self._known[digest]
+        self._known[kept(secret)] = now + self._lasts, thing
+        while len(self._known) > self._most:
+            self._known.popitem(last=False)
+        return secret
+
+    def found(self, secret: str, once: bool = False) -> T | None:
+        digest = kept(secret)
+        until, thing = self._known.get(digest, (0.0, None))
+        if thing is None or until < self._clock():
+            self._known.pop(digest, None)
+            return None
+        if once:
+            del self._known[digest]
+        return thing
+
+    def ended(self, secret: str) -> None:
+        self._known.pop(kept(secret), None)
+
+
+@dataclass(eq=False)
+class Sessions:
+    """Everybody who is signed in, and the links and tickets that are out.
+
+    >>> sessions = Sessions()
+    >>> link = sessions.link("steward")
+    >>> sessions.entered(link), sessions.entered(link)
+    ('steward', None)
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    _links: _Secrets[str] = field(init=False)
+    _out: dict[str, str] = field(default_factory=dict)
+    _sessions: _Secrets[StewardSession] = field(init=False)
+    _tickets: "_Secrets[tuple[str, Fetched]]" = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._links = _Secrets(SESSIONS, LASTS, self.clock)
+        self._sessions = _Secrets(SESSIONS, LASTS, self.clock)
+        self._tickets = _Secrets(TICKETS, TICKET, self.clock)
+
+    def link(self, name: str) -> str:
+        """The secret of a link that lets its first user in as somebody: the one that is out, as long as it is good.
+
+        So nobody makes the owner's link worthless by asking for others.
+        """
+        if self._links.found(self._out.get(name, "")) is None:
+            self._out[name] = self._links.made(name)
+        return self._out[name]
+
+    def entered(self, secret: str) -> str | None:
+        """Whom a link lets in, once."""
+        return self._links.found(secret, once=True)
+
+    def begun(self, name: str, token: bytes = b"") -> tuple[str, StewardSession]:
+        """A new session: its cookie, and what the server knows of it."""
+        session = StewardSession(name, fresh(), token)
+        return self._sessions.made(session), session
+
+    def of_cookie(self, cookie: str) -> StewardSession | None:
+        """The session of a cookie alone: enough for nothing but a ticket."""
+        return self._sessions.found(cookie)
+
+    def of(self, cookie: str, key: str) -> StewardSession | None:
+        """The session of a cookie and its key."""
+        session = self.of_cookie(cookie)
+        return session if session is not None and same(key, session.key) else None
+
+    def ended(self, cookie: str) -> None:
+        """Sign out."""
+        self._sessions.ended(cookie)
+
+    def ticket(self, name: str, fetched: "Fetched") -> str:
+        """A secret for which somebody can fetch something once, in a minute."""
+        return self._tickets.made((name, fetched))
+
+    def fetched(self, name: str, ticket: str) -> "Fetched | None":
+        """What a ticket is for; None unless it is theirs, and new."""
+        owner, found = self._tickets.found(ticket, once=True) or ("", None)
+        return found if owner == name else None
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """Bytes that a browser fetches by a ticket: a page to be framed, or a file to be saved under a name."""
+
+    content: bytes
+    kind: str
+    name: str | None = None
+
 
 log = logging.getLogger("hazemap.studio")
 
@@ -197,14 +322,14 @@ class StewardGuard(Guard):
 
         return wraps(endpoint)(checked)
 
-    def who(self, session: Session | None) -> Steward:
+    def who(self, session: StewardSession | None) -> Steward:
         """The steward of a session, as long as their token is what it was."""
         steward = None if session is None else self.stewards.by_name.get(session.name)
         if steward is None or session is None or self.stewards.fingerprint(steward.name) != session.token:
             raise refused(NotSignedIn, "signedOut")
         return steward
 
-    def _recognised(self, request: Request, session: Session | None) -> Steward:
+    def _recognised(self, request: Request, session: StewardSession | None) -> Steward:
         steward = self.who(session)
         recognise(request.scope)
         return steward
@@ -257,3 +382,73 @@ async def form(request: Request) -> dict[str, Any]:
 
 def _problem(status: int, error: Exception) -> Response:
     return JSONResponse({"error": told_of(error)}, status)
+
+
+class SignInRoutes:
+    """The routes of whoever comes. `print_link` shows a new link to whoever sees the studio's terminal."""
+
+    def __init__(self, guard: StewardGuard, secure: bool, print_link: Callable[[], str]) -> None:
+        self._guard, self._secure, self._print_link = guard, secure, print_link
+
+    def routes(self) -> list[Row]:
+        """All of them."""
+        page, steward = self._guard.page, self._guard.steward
+        return [
+            ("/v1/session", page(self.sign_in), "POST"),
+            ("/v1/session", steward(self.who), "GET"),
+            ("/v1/session", steward(self.sign_out), "DELETE"),
+            ("/v1/link", page(self.new_link), "POST"),
+            ("/v1/tickets/{ticket}", self._guard.ticket(self.fetched), "GET"),
+        ]
+
+    async def sign_in(self, request: Request) -> Response:
+        """A session for whoever shows a link's secret or a token, however many others guess."""
+        data = await form(request)
+        secret = data.get("link", data.get("token"))
+        if len(data) != 1 or not isinstance(secret, str) or not 0 < len(secret) <= 1_000:
+            raise InputError("sign in with a link or with a token")
+        name = self._guard.sessions.entered(secret) if "link" in data else None
+        if "token" in data and (holder := self._guard.stewards.holder(secret)):
+            name = holder.name
+        if name is None:
+            self._guard.guessed(request)
+            raise refused(NotSignedIn, "linkUsed" if "link" in data else "tokenUnknown")
+        cookie, session = self._guard.sessions.begun(name, self._guard.stewards.fingerprint(name))
+        answer = JSONResponse({"name": name, "key": session.key, "version": __version__}, 201)
+        self._set(answer, cookie, int(LASTS))
+        return answer
+
+    async def who(self, _: Request, who: Steward) -> Response:
+        """Who is signed in."""
+        server = None if who.server is None else who.server.url
+        return JSONResponse({"name": who.name, "root": str(who.root.path), "server": server, "version": __version__})
+
+    async def sign_out(self, request: Request, _: Steward) -> Response:
+        """End a session."""
+        self._guard.sessions.ended(request.cookies.get(self._guard.cookie, ""))
+        answer = Response(status_code=204)
+        self._set(answer, "", 0)
+        return answer
+
+    async def new_link(self, request: Request) -> Response:
+        """Print a link that is good in the studio's terminal; whoever asks does not see it."""
+        self._guard.guessed(request)  # asking counts: nobody fills a terminal
+        if ALONE not in self._guard.stewards.by_name:
+            raise refused(InputError, "usersHaveTokens")
+        self._print_link()
+        return Response(status_code=204)
+
+    async def fetched(self, request: Request, who: Steward) -> Response:
+        """What a ticket is for, once."""
+        found = self._guard.sessions.fetched(who.name, request.path_params["ticket"])
+        if found is None:
+            raise refused(InputError, "ticketUsed")
+        headers = {"content-security-policy": FRAMED, "x-frame-options": "SAMEORIGIN"}
+        if found.name is not None:
+            headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote(found.name, safe='')}"}
+        return Response(found.content, headers=headers, media_type=found.kind)
+
+    def _set(self, answer: Response, cookie: str, seconds: int) -> None:
+        answer.set_cookie(
+            self._guard.cookie, cookie, max_age=seconds, path="/", secure=self._secure, httponly=True, samesite="strict"
+        )

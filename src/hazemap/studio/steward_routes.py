@@ -25,9 +25,8 @@ from hazemap.studio.command_text import Commands
 from hazemap.studio.order_form import TABLE, Order, order_of, plan_of
 from hazemap.studio.refusals import refused
 from hazemap.studio.release_review import SpendingKeys, ledger_view, to_recover
-from hazemap.studio.request_guard import StewardGuard, form
+from hazemap.studio.request_guard import Fetched, StewardGuard, form
 from hazemap.studio.running_releases import RunningReleases
-from hazemap.studio.sessions import Fetched
 from hazemap.studio.stewards import Steward, previewed
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ READABLE = tuple(ending for endings in ENDINGS.values() for ending in endings)
 
 
 @dataclass(frozen=True)
-class Entry:
+class FolderEntry:
     """A name in a folder: a `folder`, a `table` that can be read, a `release`, or another `picture` or page."""
 
     name: str
@@ -106,7 +106,7 @@ class RootFolder:
             raise refused(FileError, "noSuchFile", name=name)
         return path
 
-    def entries(self, name: str) -> list[Entry]:
+    def entries(self, name: str) -> list[FolderEntry]:
         """What a folder holds that a steward may want, folders first; hidden names and links that lead out are not."""
         folder = self.inside(name)
         if not folder.is_dir():
@@ -120,7 +120,7 @@ class RootFolder:
             path = folder / each
             kind = self._kind(path) if each.isprintable() and self.holds(path) else None
             if kind is not None:
-                found.append(Entry(each, kind, path.stat().st_size if path.is_file() else 0))
+                found.append(FolderEntry(each, kind, path.stat().st_size if path.is_file() else 0))
         return sorted(found, key=lambda entry: (entry.kind != "folder", entry.name.casefold()))
 
     def _kind(self, path: Path) -> str | None:

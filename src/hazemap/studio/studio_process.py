@@ -23,10 +23,8 @@ from hazemap.federated.service.served_address import ServedAddress, loopback
 from hazemap.studio.analyst_routes import AnalystRoutes
 from hazemap.studio.comparison_routes import ComparisonRoutes
 from hazemap.studio.operator_routes import CoordinatorThreads, OperatorRoutes
-from hazemap.studio.request_guard import Origins, OwnHostOnly, StewardGuard
+from hazemap.studio.request_guard import Origins, OwnHostOnly, Sessions, SignInRoutes, StewardGuard
 from hazemap.studio.running_releases import RunningReleases, warnings_to_runs
-from hazemap.studio.sessions import Sessions
-from hazemap.studio.sign_in_routes import SignInRoutes
 from hazemap.studio.steward_routes import StewardRoutes
 from hazemap.studio.stewards import ALONE, Stewards
 

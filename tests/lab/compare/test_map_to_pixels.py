@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from hazemap.algorithms import AdaptiveGrid
 from hazemap.cellmap import CellMap
 from hazemap.cells import NOWHERE, Leaves
-from hazemap.lab.compare.ground_truth_maps import GroundTruthMap, middles
-from hazemap.lab.compare.map_to_pixels import owners, painted
+from hazemap.lab.compare.ground_truth_maps import GroundTruthMap, middles, owners, painted
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.queries.algorithm_session import Unrecorded, run

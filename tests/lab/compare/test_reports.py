@@ -7,10 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hazemap.draw import figure_layout as drawn
-from hazemap.lab.compare.charts import ChartPanel, Curve, against_epsilon, draw_curves, draw_dots, ranking
+from hazemap.lab.compare.charts import (
+    FAMILIES,
+    ChartPanel,
+    Curve,
+    against_epsilon,
+    draw_curves,
+    draw_dots,
+    plot_style,
+    ranking,
+)
 from hazemap.lab.compare.datasets import Datasets
 from hazemap.lab.compare.map_scores import MEASURES
-from hazemap.lab.compare.plot_styles import FAMILIES, plot_style
 from hazemap.lab.compare.practices import METHODS, Method
 from hazemap.lab.compare.presets import Preset
 from hazemap.lab.compare.report_page import html_page, page, written

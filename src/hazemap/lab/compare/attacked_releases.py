@@ -13,9 +13,8 @@ import numpy as np
 
 from hazemap.cellmap import CellMap
 from hazemap.errors import InputError
-from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
+from hazemap.lab.compare.ground_truth_maps import GroundTruthMap, owners, painted
 from hazemap.lab.compare.map_scores import seen_at
-from hazemap.lab.compare.map_to_pixels import owners, painted
 from hazemap.lab.compare.practices import Method, Practice
 from hazemap.lab.compare.trial_settings import Everyone, Row, scorer, timed
 from hazemap.machine_code.arrays import Floats, Ints

@@ -11,9 +11,8 @@ from pathlib import Path
 from hazemap import __version__
 from hazemap.draw.figure_layout import save
 from hazemap.files.atomic_write import write_whole
-from hazemap.lab.compare.practice_findings import SAID, in_words
 from hazemap.lab.compare.presets import Preset
-from hazemap.lab.compare.result_tables import by_map
+from hazemap.lab.compare.result_tables import SAID, by_map, in_words
 from hazemap.lab.compare.results import Results
 
 STYLE = """

@@ -18,9 +18,8 @@ from hazemap import __version__
 from hazemap.cellmap import CellMap
 from hazemap.codec import dumps, to_json
 from hazemap.errors import InputError
-from hazemap.lab.compare.ground_truth_maps import GroundTruthMap
+from hazemap.lab.compare.ground_truth_maps import GroundTruthMap, painted
 from hazemap.lab.compare.map_scores import VERSION, WORKLOAD, Scorer
-from hazemap.lab.compare.map_to_pixels import painted
 from hazemap.lab.compare.practices import Method
 from hazemap.machine_code.arrays import Floats
 from hazemap.privacy.budget import PureDP

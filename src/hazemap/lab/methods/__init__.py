@@ -4,10 +4,9 @@ A release may name them all the same; `hazemap.algorithms.comparators` has their
 """
 
 from hazemap.lab.methods.count_min_tree import CountMin
-from hazemap.lab.methods.hierarchical_histogram import HB, Geometric, Hierarchical
+from hazemap.lab.methods.hierarchical_histogram import HB, Geometric, Hierarchical, Privlet
 from hazemap.lab.methods.kd_tree import KDTree
 from hazemap.lab.methods.one_level_baselines import BestLevel, LaplaceClip, TopCells
-from hazemap.lab.methods.privlet import Privlet
 
 __all__ = [
     "HB",
