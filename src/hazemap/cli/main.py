@@ -5,9 +5,12 @@ Exit codes: 0 done · 1 the system refused, or a bug · 2 wrong options or data 
 130 interrupted.
 """
 
+import inspect
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
+from functools import wraps
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Annotated, Any
@@ -118,13 +121,37 @@ def _loaded(name: str) -> Any:
     module = import_module(f"{folder}.{name.replace('-', '_')}")
     holder = typer.Typer(add_completion=False, rich_markup_mode="rich")
     if hasattr(module, "app"):
+        for each in module.app.registered_commands:
+            each.callback = with_option_groups(each.callback)
         holder.add_typer(module.app)
         command: Any = get_command(holder).commands[name]  # type: ignore[attr-defined]  # a group has them
     else:
-        holder.command(name, epilog=module.EXAMPLE)(getattr(module, name.replace("-", "_")))
+        holder.command(name, epilog=module.EXAMPLE)(with_option_groups(getattr(module, name.replace("-", "_"))))
         command = get_command(holder)
     lighten(command)
     return command
+
+
+def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with the options of each of its parameters that is a dataclass of options, in place of it."""
+    own = inspect.signature(command)
+    groups: dict[str, Any] = {each.name: each.annotation for each in own.parameters.values()}
+    groups = {name: kind for name, kind in groups.items() if is_dataclass(kind)}
+    if not groups:
+        return command
+    parameters: list[inspect.Parameter] = []
+    for each in own.parameters.values():
+        options = inspect.signature(groups[each.name]).parameters.values() if each.name in groups else (each,)
+        parameters += [one.replace(kind=one.KEYWORD_ONLY) for one in options]
+
+    @wraps(command)
+    def grouped(**asked: Any) -> None:
+        for name, kind in groups.items():
+            asked[name] = kind(**{field.name: asked.pop(field.name) for field in fields(kind)})
+        command(**asked)
+
+    grouped.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return grouped
 
 
 LOOKS: dict[str, Any] = {

@@ -62,8 +62,8 @@ def browser(
     from hazemap.cli.demo.map import draw, files_in
     from hazemap.cli.federated.campaign import begin
     from hazemap.cli.federated.campaign_display import watched
+    from hazemap.cli.federated.serving_options import CoordinatorOptions
     from hazemap.federated.server.campaign_spec import Campaign, Deadlines
-    from hazemap.federated.service.operator_line import operator
     from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
     from hazemap.files.atomic_write import write_whole
     from hazemap.planning.synthetic_city import BOX, DemoCity
@@ -83,11 +83,12 @@ def browser(
         *("--policy", str(policy)),
     )
     others = {"page": ("browser-device", "--port", str(page))}
-    origin, token = f"http://127.0.0.1:{page}", data / "operator.token"
+    origin = f"http://127.0.0.1:{page}"
+    coordinator = CoordinatorOptions(token_file=data / "operator.token", server=server)
     everybody = people + tabs
     with (
         running(folder, server, data, [devices], ("--page-origin", origin), others) as alive,
-        operator(server, token, None) as line,
+        coordinator.connect() as line,
     ):
         with progress() as tell:
             enrolled(line, people, alive, tell)
@@ -104,7 +105,7 @@ def browser(
                 cohort=Cohort(everybody, everybody, Fraction(1, 5), Fraction(1, 10), Sampling.ONE),
                 deadlines=Deadlines.all(120.0, quiet=2.0),
             )
-            begin(line, campaign, as_json, server, token, quiet=as_json)
+            begin(line, campaign, as_json, coordinator, quiet=as_json)
             status = watched(line, NAME, once=False, every=1.0, quiet=as_json)
             logs = end()
         if status["state"] != "done":

@@ -45,8 +45,8 @@ def devices(
     from hazemap.cli.demo.map import draw, files_in
     from hazemap.cli.federated.campaign import begin
     from hazemap.cli.federated.campaign_display import watched
+    from hazemap.cli.federated.serving_options import CoordinatorOptions
     from hazemap.federated.server.campaign_spec import Campaign, Deadlines
-    from hazemap.federated.service.operator_line import operator
     from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
     from hazemap.files.atomic_write import write_whole
     from hazemap.planning.synthetic_city import BOX, DemoCity
@@ -61,12 +61,12 @@ def devices(
         tell("making people up", None)
         city = DemoCity(people, seed)
         tables = dealt_out(city, folder, processes)
-    token = data / "operator.token"
+    coordinator = CoordinatorOptions(token_file=data / "operator.token", server=server)
     devices = [
         ("--many", str(count), "--table", str(table), "--store", str(table.with_suffix(".sqlite")), "--drop", str(drop))
         for table, count in tables.items()
     ]
-    with running(folder, server, data, devices) as alive, operator(server, token, None) as line:
+    with running(folder, server, data, devices) as alive, coordinator.connect() as line:
         with progress() as tell:
             enrolled(line, people, alive, tell)
         campaign = Campaign.of(
@@ -77,7 +77,7 @@ def devices(
             cohort=Cohort(people, min(shard, people), Fraction(1, 5), Fraction(1, 10), Sampling.ONE),
             deadlines=Deadlines.all(60.0, quiet=2.0),
         )
-        begin(line, campaign, as_json, server, token, quiet=as_json)
+        begin(line, campaign, as_json, coordinator, quiet=as_json)
         status = watched(line, NAME, once=False, every=1.0, quiet=as_json)
         if status["state"] != "done":
             raise HazemapError(f"the campaign ended as {status['state']}: {status['reason']} (see {folder}/*.log)")

@@ -174,7 +174,7 @@ def _stores(folder: Path, events: list[list[str]], signed: "SignedPolicy", proce
     """The devices dealt out to the processes, with the policy that they ship with and their people's events."""
     from datetime import UTC, datetime
 
-    from hazemap.cli.federated.device_options import opened
+    from hazemap.cli.federated.device_options import StoreOptions
     from hazemap.federated.device import enrolment
     from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
     from hazemap.federated.device.store.event_store import Event, donated
@@ -182,7 +182,7 @@ def _stores(folder: Path, events: list[list[str]], signed: "SignedPolicy", proce
     stores: dict[Path, int] = {}
     for number in range(processes):
         path, own = folder / f"devices-{number}.sqlite", events[number::processes]
-        with opened(path, False, create=True) as file:
+        with StoreOptions(store=path).open(create=True) as file:
             accepted = ShippedPolicies(file).accept(signed, signed.key, datetime.now(UTC)).policy
             stream = accepted.stream(STREAM)
             devices = enrolment.add(file, len(own))
@@ -201,16 +201,17 @@ def _device(store: Path, rules: Path) -> tuple[Any, list[str], list[dict[str, An
     from datetime import UTC, datetime
 
     from hazemap.cli.federated.device import budget_table
-    from hazemap.cli.federated.device_options import allowed_at, opened
+    from hazemap.cli.federated.device_options import StoreOptions
     from hazemap.federated.device import enrolment
     from hazemap.federated.device.account.account_clock import AccountClock
     from hazemap.federated.device.account.activity_log import ActivityLog
     from hazemap.federated.device.account.budget_tables import budget_lines
 
-    with opened(store, False) as file:
+    options = StoreOptions(store=store)
+    with options.open() as file:
         device = enrolment.devices(file)[0]
         now = AccountClock(file).reading(datetime.now(UTC)).now
-        lines = list(budget_lines(file, device, allowed_at(file, store, rules), now))
+        lines = list(budget_lines(file, device, options.allowed(file, rules), now))
         entries = [str(each) for each in ActivityLog(file, device).entries()]
     return budget_table(lines), entries, [each.to_json() for each in lines]
 

@@ -54,9 +54,9 @@ def two_servers(
     from hazemap.cli.demo.map import draw, files_in
     from hazemap.cli.federated.campaign import begin
     from hazemap.cli.federated.campaign_display import watched
+    from hazemap.cli.federated.serving_options import CoordinatorOptions
     from hazemap.federated.server.campaign_spec import Campaign, Deadlines
     from hazemap.federated.server.trust_options import TrustOptions
-    from hazemap.federated.service.operator_line import operator
     from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
     from hazemap.files.atomic_write import write_whole
     from hazemap.planning.synthetic_city import BOX, DemoCity
@@ -74,7 +74,7 @@ def two_servers(
         city = DemoCity(people, seed)
         tables = dealt_out(city, folder, processes)
     peers, policy = _agreed(folder, urls)
-    token = data / "operator.token"
+    coordinator = CoordinatorOptions(token_file=data / "operator.token", server=server)
     devices = [
         (
             *("--many", str(count), "--table", str(table), "--store", str(table.with_suffix(".sqlite"))),
@@ -91,7 +91,7 @@ def two_servers(
     }
     with (
         running(folder, server, data, devices, ("--peers", str(peers)), others) as alive,
-        operator(server, token, None) as line,
+        coordinator.connect() as line,
     ):
         with progress() as tell:
             enrolled(line, people, alive, tell)
@@ -104,7 +104,7 @@ def two_servers(
             deadlines=Deadlines.all(150.0, quiet=5.0 if drop else None),
             carrier=carrier,
         )
-        begin(line, campaign, as_json, server, token, quiet=as_json)
+        begin(line, campaign, as_json, coordinator, quiet=as_json)
         status = watched(line, NAME, once=False, every=1.0, quiet=as_json)
         if status["state"] != "done":
             raise HazemapError(f"the campaign ended as {status['state']}: {status['reason']} (see {folder}/*.log)")

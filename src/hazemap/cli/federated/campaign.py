@@ -1,5 +1,6 @@
 """`hazemap campaign`: order a map from people's devices, watch it being made, fetch it."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,28 +9,10 @@ import typer
 from typer.core import TyperGroup
 
 from hazemap.cli.console_output import deliver, note, progress, several
-from hazemap.cli.federated.serving_options import LOCAL, Server, TokenFile, TrustCertificate
-from hazemap.cli.federated.trust_options import (
-    PEOPLE,
-    TIME,
-    Corrupt,
-    Dropout,
-    Helper,
-    Leader,
-    LeastReports,
-    Levels,
-    People,
-    QuietSeconds,
-    ShardSize,
-    Shuffler,
-    ShufflerKey,
-    StageSeconds,
-    TrustName,
-    WaitSeconds,
-)
+from hazemap.cli.federated.serving_options import LOCAL, CoordinatorOptions
+from hazemap.cli.federated.trust_options import LEVELS, PEOPLE, TIME, TRUST, CohortOptions
 from hazemap.cli.shared_options import AsJson, SpecFile, options, specified
 from hazemap.errors import FileError
-from hazemap.federated.service.operator_line import operator
 from hazemap.specs.spec_fields import RELEASE
 
 if TYPE_CHECKING:
@@ -54,62 +37,34 @@ app = typer.Typer(
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The campaign's name.")]
 ORDER, MAP = "The order", "The map"
+MAP_FIELDS = (
+    *("epsilon", "delta", "dataset", "box", "cells", "method", "prior", "prior_is_public", "bounding"),
+    *("slots", "time_zone", "since", "until", "mark", "goal"),
+)
+"""Fields of a map's specification that devices can answer."""
 
 
-@app.command(
-    epilog="Example: [bold]hazemap campaign start --name commuters --purpose 'where people live' "
-    "--box=-74.02,40.70,-73.93,40.80 --epsilon 1 --people 2000 --token-file operator.token[/bold]"
-)
-@options(
-    RELEASE,
-    "epsilon",
-    "delta",
-    "dataset",
-    "box",
-    "cells",
-    "method",
-    "prior",
-    "prior_is_public",
-    "bounding",
-    "slots",
-    "time_zone",
-    "since",
-    "until",
-    "mark",
-    "goal",
-)
-def start(
-    ctx: typer.Context,
-    token_file: TokenFile,
-    name: Annotated[
-        str, typer.Option(metavar="NAME", rich_help_panel=ORDER, help="Name of the campaign; each name is used once.")
-    ],
-    purpose: Annotated[
-        str, typer.Option(metavar="TEXT", rich_help_panel=ORDER, help="The purpose, which every person sees.")
-    ],
-    people: People,
-    server: Server = LOCAL,
-    trust_certificate: TrustCertificate = None,
+@dataclass(frozen=True, kw_only=True)
+class CampaignOptions(CohortOptions):
+    """Options of `hazemap campaign start` besides those of its map: fields of `CampaignOrder`."""
+
     numbers: Annotated[
         int,
         typer.Option(
             metavar="N",
             min=500,
             rich_help_panel=MAP,
-            help="The most numbers that the method may ask of a device in all rounds together.",
+            help="Most numbers that the method may ask of a device in all rounds together.",
         ),
-    ] = 20_000,
-    shard: ShardSize = None,
-    dropout: Dropout = "0.2",
-    corrupt: Corrupt = "0.1",
+    ] = 20_000
     sampling: Annotated[
         str | None,
         typer.Option(
             metavar="one|fresh",
             rich_help_panel=PEOPLE,
-            help="Ask the same people in all rounds, or others in each (the default without --slots).",
+            help="Ask the same people in all rounds (one; the default with --slots), or others in each (fresh).",
         ),
-    ] = None,
+    ] = None
     mode: Annotated[
         str,
         typer.Option(
@@ -117,7 +72,7 @@ def start(
             rich_help_panel=PEOPLE,
             help="Whether the server follows the protocol (semi-honest) or may deviate from it (malicious).",
         ),
-    ] = "malicious",
+    ] = "malicious"
     local_epsilon: Annotated[
         str | None,
         typer.Option(
@@ -125,21 +80,51 @@ def start(
             rich_help_panel=PEOPLE,
             help="Let people randomise their own reports with at most this ε, instead of adding shares of noise.",
         ),
-    ] = None,
-    trust: TrustName = "secure-sum",
-    leader: Leader = None,
-    helper: Helper = None,
-    shuffler: Shuffler = None,
-    shuffler_key: ShufflerKey = None,
-    least: LeastReports = None,
-    levels: Levels = None,
-    stage: StageSeconds = 120.0,
+    ] = None
+    trust: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            rich_help_panel=TRUST,
+            help="How reports become a map: secure-sum, local, two-servers, one-report or shuffled.",
+        ),
+    ] = "secure-sum"
+    shuffler: Annotated[str | None, typer.Option(metavar="URL", rich_help_panel=TRUST, help="URL of the shuffler.")] = (
+        None
+    )
+    shuffler_key: Annotated[
+        str | None,
+        typer.Option(metavar="HEX", rich_help_panel=TRUST, help="For shuffled: key that the shuffler prints."),
+    ] = None
+    levels: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            rich_help_panel=TRUST,
+            help=f"For one-report: number of levels that a report answers. Default: {LEVELS}.",
+        ),
+    ] = None
     upload: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", rich_help_panel=TIME, help="Time for devices to send their vectors."),
-    ] = None,
-    quiet: QuietSeconds = None,
-    wait: WaitSeconds = 3600.0,
+        typer.Option(metavar="SECONDS", rich_help_panel=TIME, help="Seconds that devices have to send their vectors."),
+    ] = None
+
+
+@app.command(
+    epilog="Example: [bold]hazemap campaign start --name commuters --purpose 'where people live' "
+    "--box=-74.02,40.70,-73.93,40.80 --epsilon 1 --people 2000 --token-file operator.token[/bold]"
+)
+@options(RELEASE, *MAP_FIELDS)
+def start(
+    ctx: typer.Context,
+    coordinator: CoordinatorOptions,
+    name: Annotated[
+        str, typer.Option(metavar="NAME", rich_help_panel=ORDER, help="Name of the campaign; each name is used once.")
+    ],
+    purpose: Annotated[
+        str, typer.Option(metavar="TEXT", rich_help_panel=ORDER, help="Purpose, which every person sees.")
+    ],
+    order: CampaignOptions,
     spec: SpecFile = None,
     as_json: AsJson = False,
     **asked: Any,
@@ -149,37 +134,14 @@ def start(
     from hazemap.specs.release_spec import ReleaseSpec
 
     spec_of_map = specified(ctx, ReleaseSpec, spec, asked, table=False, dataset=name, outside="drop")
-    ordered = CampaignOrder(
-        name=name,
-        purpose=purpose,
-        people=people,
-        numbers=numbers,
-        shard=shard,
-        dropout=dropout,
-        corrupt=corrupt,
-        sampling=sampling,
-        mode=mode,
-        local_epsilon=local_epsilon,
-        trust=trust,
-        leader=leader,
-        helper=helper,
-        shuffler=shuffler,
-        shuffler_key=shuffler_key,
-        least=least,
-        levels=levels,
-        stage=stage,
-        upload=upload,
-        quiet=quiet,
-        wait=wait,
-    )
-    campaign = ordered.campaign(spec_of_map)
+    campaign = CampaignOrder(name=name, purpose=purpose, **vars(order)).campaign(spec_of_map)
     _warn_of_small_sums(campaign)
-    with operator(server, token_file, trust_certificate) as line:
-        begin(line, campaign, as_json, server, token_file)
+    with coordinator.connect() as line:
+        begin(line, campaign, as_json, coordinator)
 
 
 def begin(
-    line: "Operator", campaign: "Campaign", as_json: bool, server: str, token_file: Path, quiet: bool = False
+    line: "Operator", campaign: "Campaign", as_json: bool, coordinator: CoordinatorOptions, quiet: bool = False
 ) -> None:
     """Send a campaign to its server, and, unless `quiet`, say what it is about."""
     from hazemap.codec import dumps
@@ -189,21 +151,21 @@ def begin(
     if quiet:
         return
     name, cohort = campaign.name, campaign.cohort
-    facts = {"campaign": name, "server": server, "people": cohort.people, "shards": len(cohort.shards)}
+    facts = {"campaign": name, "server": coordinator.server, "people": cohort.people, "shards": len(cohort.shards)}
     shards = "" if campaign.carrier else f", in {several(len(cohort.shards), 'shard')}"
     deliver(
         facts,
         as_json,
         f"{name}: {campaign.budget} from {cohort.people:,} people a round{shards}",
         *(f"  {line}" for line in assumed(campaign)),
-        f"Watch it: {_watching(name, server, token_file)}",
+        f"Watch it: {_watching(name, coordinator)}",
     )
 
 
-def _watching(name: str, server: str, token_file: Path) -> str:
+def _watching(name: str, coordinator: CoordinatorOptions) -> str:
     """The command that shows how a campaign is getting on."""
-    elsewhere = "" if server == LOCAL else f" --server {server}"
-    return f"hazemap campaign watch {name} --token-file {quote(str(token_file))}{elsewhere}"
+    elsewhere = "" if coordinator.server == LOCAL else f" --server {coordinator.server}"
+    return f"hazemap campaign watch {name} --token-file {quote(str(coordinator.token_file))}{elsewhere}"
 
 
 def _warn_of_small_sums(campaign: "Campaign") -> None:
@@ -215,13 +177,11 @@ def _warn_of_small_sums(campaign: "Campaign") -> None:
 
 
 @app.command("list", epilog="Example: [bold]hazemap campaign list --token-file operator.token[/bold]")
-def list_(
-    token_file: TokenFile, server: Server = LOCAL, trust_certificate: TrustCertificate = None, as_json: AsJson = False
-) -> None:
+def list_(coordinator: CoordinatorOptions, as_json: AsJson = False) -> None:
     """List every campaign of a server."""
     from rich.table import Table
 
-    with operator(server, token_file, trust_certificate) as line:
+    with coordinator.connect() as line:
         facts = line.get("/v1/campaigns")
     table = Table("campaign", "state", "begun", "ended", "why", box=None)
     for each in facts["campaigns"]:
@@ -235,9 +195,7 @@ def list_(
 @app.command(epilog="Example: [bold]hazemap campaign watch commuters --token-file operator.token[/bold]")
 def watch(
     name: Name,
-    token_file: TokenFile,
-    server: Server = LOCAL,
-    trust_certificate: TrustCertificate = None,
+    coordinator: CoordinatorOptions,
     once: Annotated[bool, typer.Option("--once", help="Show the present state and stop.")] = False,
     every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="Seconds between two looks.")] = 1.0,
     as_json: AsJson = False,
@@ -245,7 +203,7 @@ def watch(
     """Watch the rounds, cells, people, dropouts, budget and map of a campaign until it is over."""
     from hazemap.cli.federated.campaign_display import watched
 
-    with operator(server, token_file, trust_certificate) as line:
+    with coordinator.connect() as line:
         status = watched(line, name, once, every, quiet=as_json)
     if as_json:
         deliver(status, as_json)
@@ -257,9 +215,7 @@ def watch(
 def release(
     name: Name,
     output: Annotated[Path, typer.Option("-o", "--output", help="The file to write: .parquet.")],
-    token_file: TokenFile,
-    server: Server = LOCAL,
-    trust_certificate: TrustCertificate = None,
+    coordinator: CoordinatorOptions,
     picture: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw the map: .png, .svg or .pdf.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
     as_json: AsJson = False,
@@ -274,7 +230,7 @@ def release(
     for file in (output, picture):
         if file is not None and file.exists() and not force:
             raise FileError(f"the file {file} exists: choose another name, or replace it with --force")
-    with operator(server, token_file, trust_certificate) as line, progress() as tell:
+    with coordinator.connect() as line, progress() as tell:
         tell("fetching the release", None)
         write_whole(output, line.content(f"/v1/campaigns/{name}/release"))
         made = Release.open(output)
@@ -300,43 +256,25 @@ def release(
 
 
 @app.command(epilog="Example: [bold]hazemap campaign stop commuters --token-file operator.token[/bold]")
-def stop(
-    name: Name,
-    token_file: TokenFile,
-    server: Server = LOCAL,
-    trust_certificate: TrustCertificate = None,
-    as_json: AsJson = False,
-) -> None:
+def stop(name: Name, coordinator: CoordinatorOptions, as_json: AsJson = False) -> None:
     """Stop a campaign for good. Its charge stands, and the rounds that were answered can be released."""
-    with operator(server, token_file, trust_certificate) as line:
+    with coordinator.connect() as line:
         line.post(f"/v1/campaigns/{name}/stop")
     deliver({"campaign": name, "state": "stopped"}, as_json, f"{name} is stopped; what it has paid stays paid")
 
 
 @app.command(epilog="Example: [bold]hazemap campaign resume commuters --token-file operator.token[/bold]")
-def resume(
-    name: Name,
-    token_file: TokenFile,
-    server: Server = LOCAL,
-    trust_certificate: TrustCertificate = None,
-    as_json: AsJson = False,
-) -> None:
+def resume(name: Name, coordinator: CoordinatorOptions, as_json: AsJson = False) -> None:
     """Resume a campaign that failed. Its answers are kept, and its price is not charged again."""
-    with operator(server, token_file, trust_certificate) as line:
+    with coordinator.connect() as line:
         line.post(f"/v1/campaigns/{name}/resume")
-    deliver({"campaign": name, "state": "running"}, as_json, f"{name} goes on: {_watching(name, server, token_file)}")
+    deliver({"campaign": name, "state": "running"}, as_json, f"{name} goes on: {_watching(name, coordinator)}")
 
 
 @app.command("release-partial", epilog="Example: [bold]hazemap campaign release-partial commuters[/bold]")
-def release_partial(
-    name: Name,
-    token_file: TokenFile,
-    server: Server = LOCAL,
-    trust_certificate: TrustCertificate = None,
-    as_json: AsJson = False,
-) -> None:
+def release_partial(name: Name, coordinator: CoordinatorOptions, as_json: AsJson = False) -> None:
     """Release the answered rounds of a campaign that failed or was stopped. The statement says what is missing."""
-    with operator(server, token_file, trust_certificate) as line:
+    with coordinator.connect() as line:
         line.post(f"/v1/campaigns/{name}/partial")
     said = f"{name} is released as far as it was answered: hazemap campaign release {name} fetches the file"
     deliver({"campaign": name, "state": "partial"}, as_json, said)

@@ -1,7 +1,7 @@
 """`hazemap device`: a person's own rows, answering from where they are."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,35 +10,19 @@ from hazemap.cli.federated.device_options import (
     CLOCK,
     TABLE,
     TESTS,
-    Ask,
-    Certificate,
-    EnrolmentFile,
-    Lat,
-    Lon,
-    Mark,
+    ColumnOptions,
+    EnrolmentOptions,
     Number,
-    Person,
     PolicyFile,
-    StoreFile,
-    Time,
-    TimeFormatName,
-    Token,
-    Value,
-    allowed_at,
-    chosen,
+    StoreOptions,
+    StorePlace,
     clock,
-    opened,
-    policy_at,
-    policy_file,
-    store_at,
-    token_of,
+    one_device,
 )
 from hazemap.cli.federated.recipe import EXPLAIN, explain
-from hazemap.cli.federated.serving_options import LOCAL, Server
 from hazemap.cli.main import RunByDefault
 from hazemap.cli.shared_options import AsJson
 from hazemap.errors import InputError
-from hazemap.temporal.time_format import checked_format
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -57,10 +41,8 @@ app = typer.Typer(
 
 @app.command(epilog="Example: [bold]hazemap device enrol --server https://maps.example --token-file token[/bold]")
 def enrol(
-    server: Server = LOCAL,
-    token: Token = None,
-    token_file: EnrolmentFile = None,
-    certificate: Certificate = None,
+    coordinator: EnrolmentOptions,
+    store: StoreOptions,
     new_identity: Annotated[
         bool,
         typer.Option(
@@ -68,8 +50,6 @@ def enrol(
             help="Accept a new identity of the server, if its operator has confirmed that identity.key was lost.",
         ),
     ] = False,
-    store: StoreFile = None,
-    passphrase: Ask = False,
     as_json: AsJson = False,
 ) -> None:
     """Enrol this device with a server. It keeps its identity, or gets one if it has none."""
@@ -79,12 +59,12 @@ def enrol(
     from hazemap.federated.device.enrolment import add, devices, read
     from hazemap.federated.device.http_client import checked
 
-    server = checked(server)
-    with opened(store, passphrase, create=True) as file:
+    server = checked(coordinator.server)
+    with store.open(create=True) as file:
         if not devices(file):
             add(file)
-        running = DeviceProcess(file, policy_at(None, store), certificate)
-        new = asyncio.run(running.enrol(server, token_of(token, token_file), moved=new_identity))
+        running = DeviceProcess(file, store.rules(), coordinator.trust_certificate)
+        new = asyncio.run(running.enrol(server, coordinator.tokens, moved=new_identity))
         names = [read(file, device).name for device in devices(file)]
     who = f"{names[0]} is" if len(names) == 1 else f"{len(names):,} devices are"
     facts = {"server": server, "devices": names, "new": new}
@@ -97,19 +77,22 @@ def add(
         str,
         typer.Argument(metavar="TABLE", help="Parquet, CSV or GeoParquet: rows of this one person, or of many."),
     ],
+    columns: ColumnOptions,
+    store: StoreOptions,
     stream: Annotated[
         str | None,
         typer.Option(
             metavar="NAME", rich_help_panel=TABLE, help="Add events of this stream instead of rows of places."
         ),
     ] = None,
-    person: Person = None,
-    lon: Lon = None,
-    lat: Lat = None,
-    time: Time = None,
-    time_format: TimeFormatName = "iso",
-    value: Value = None,
-    mark: Mark = None,
+    person: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            rich_help_panel=TABLE,
+            help="Column of the person's id: each person gets a device in this store.",
+        ),
+    ] = None,
     keep: Annotated[
         int | None,
         typer.Option(
@@ -120,8 +103,6 @@ def add(
         ),
     ] = None,
     device: Number = None,
-    store: StoreFile = None,
-    passphrase: Ask = False,
     as_json: AsJson = False,
 ) -> None:
     """Add rows, or events of a stream, to the encrypted store. The device deletes old ones for good.
@@ -130,34 +111,31 @@ def add(
     """
     from hazemap.cli.federated.device_options import donate_events, keep_many, keep_places
 
-    columns: dict[str, Any] = {"lon": lon, "lat": lat, "time": time, "value": value, "mark": mark}
-    written = checked_format(time_format)
+    table = columns.table
     if person is not None and device is not None:
         raise InputError("--person gives each person a device: leave --device out")
-    table = columns | {"time_format": written}
-    with opened(store, passphrase, create=True) as file:
+    with store.open(create=True) as file:
         if stream not in (None, "places"):
-            if keep is not None or any(columns.values()):
+            if keep is not None or any(value for name, value in table.items() if name != "time_format"):
                 raise InputError("columns and retention of a stream are the policy's: leave out the other options")
-            facts, said = donate_events(file, Path(source), stream, person, device, store, written)
+            facts, said = donate_events(file, Path(source), stream, person, device, store, table["time_format"])
         elif person is not None:
-            facts, said = keep_many(file, source, person, keep or policy_at(None, store).keep, table)
+            facts, said = keep_many(file, source, person, keep or store.rules().keep, table)
         else:
-            facts, said = keep_places(file, source, device, keep or policy_at(None, store).keep, table)
+            facts, said = keep_places(file, source, device, keep or store.rules().keep, table)
     deliver(facts, as_json, said)
 
 
 @app.command(epilog="Example: [bold]hazemap device accept policy.signed.json --key 9f86d0…[/bold]")
 def accept(
     policy: Annotated[Path, typer.Argument(metavar="FILE", help="A policy signed by `hazemap policy sign`.")],
+    store: StoreOptions,
     key: Annotated[
         str | None,
         typer.Option(
             metavar="HEX", help="Public key that must have signed the policy, on first use. It is pinned for good."
         ),
     ] = None,
-    store: StoreFile = None,
-    passphrase: Ask = False,
     as_json: AsJson = False,
 ) -> None:
     """Accept a signed policy: which recipes this device may answer, at which price. Older versions are refused."""
@@ -167,30 +145,24 @@ def accept(
     from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
 
     signed = signed_at(policy)
-    with opened(store, passphrase, create=True) as file:
+    with store.open(create=True) as file:
         taken = ShippedPolicies(file).accept(signed, key_of(key), datetime.now(UTC)).policy
     facts = {"name": taken.name, "version": taken.version, "key": signed.key.hex()}
     deliver(facts, as_json, f"{taken.name}, version {taken.version}, rules what recipes may ask of this device")
 
 
 @app.command(epilog="Example: [bold]hazemap device budget[/bold]")
-def budget(
-    device: Number = None,
-    policy: PolicyFile = None,
-    store: StoreFile = None,
-    passphrase: Ask = False,
-    as_json: AsJson = False,
-) -> None:
+def budget(store: StoreOptions, device: Number = None, policy: PolicyFile = None, as_json: AsJson = False) -> None:
     """Show what is left of the budgets for recipes: per analysis, per field and in total."""
     from datetime import UTC, datetime
 
     from hazemap.federated.device.account.account_clock import AccountClock
     from hazemap.federated.device.account.budget_tables import budget_lines
 
-    with opened(store, passphrase) as file:
-        rules = allowed_at(file, store, policy)
+    with store.open() as file:
+        rules = store.allowed(file, policy)
         now = AccountClock(file).reading(datetime.now(UTC)).now
-        lines = list(budget_lines(file, chosen(file, device), rules, now))
+        lines = list(budget_lines(file, one_device(file, device), rules, now))
     facts = {"policy": rules.name, "version": rules.version, "budgets": [each.to_json() for each in lines]}
     deliver(facts, as_json, f"{rules.name}, version {rules.version}, within your own rules", budget_table(lines))
 
@@ -210,6 +182,9 @@ def budget_table(lines: "list[BudgetLine]") -> "Table":
 
 @app.command(epilog="Example: [bold]hazemap device run --until-idle 600[/bold]")
 def run(
+    columns: ColumnOptions,
+    coordinator: EnrolmentOptions,
+    store: StoreOptions,
     many: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, rich_help_panel=TESTS, help="How many devices: the first people of --table."),
@@ -227,16 +202,6 @@ def run(
         str,
         typer.Option(metavar="PART", rich_help_panel=TESTS, help="The part that falls silent, anywhere in a session."),
     ] = "0",
-    lon: Lon = None,
-    lat: Lat = None,
-    time: Time = None,
-    time_format: TimeFormatName = "iso",
-    value: Value = None,
-    mark: Mark = None,
-    server: Server = LOCAL,
-    token: Token = None,
-    token_file: EnrolmentFile = None,
-    certificate: Certificate = None,
     connections: Annotated[
         int, typer.Option(min=1, max=1024, rich_help_panel=TESTS, help="Connections that devices share.")
     ] = 32,
@@ -244,8 +209,6 @@ def run(
         float | None,
         typer.Option(metavar="SECONDS", min=0, help="End after this long without a question. By default never."),
     ] = None,
-    store: StoreFile = None,
-    passphrase: Ask = False,
     policy: PolicyFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -256,26 +219,27 @@ def run(
     import asyncio
     import logging
     from contextlib import ExitStack
-    from dataclasses import asdict
+    from dataclasses import asdict, replace
     from tempfile import TemporaryDirectory
 
     from hazemap.cli.federated.device_options import place_people
     from hazemap.federated.device.device_process import DeviceProcess
     from hazemap.privacy.budget import exact
 
-    part, written = exact(drop, "--drop"), checked_format(time_format)
+    part, places = exact(drop, "--drop"), columns.table
     if not 0 <= part <= 1:
         raise InputError(f"--drop is a fraction of the devices, from 0 to 1; found {drop}")
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s", level=logging.WARNING)
     logging.getLogger("hazemap.federated.device").setLevel(logging.ERROR if many else logging.INFO)
     with ExitStack() as stack:
-        if many and store is None:
-            store = Path(stack.enter_context(TemporaryDirectory(prefix="hazemap-devices-"))) / "devices.sqlite"
-        file = stack.enter_context(opened(store, passphrase, create=bool(many)))
+        if many and store.store is None:
+            folder = stack.enter_context(TemporaryDirectory(prefix="hazemap-devices-"))
+            store = replace(store, store=Path(folder) / "devices.sqlite")
+        file = stack.enter_context(store.open(create=bool(many)))
         running = DeviceProcess(
             file,
-            policy_at(policy, store),
-            certificate,
+            store.rules(policy),
+            coordinator.trust_certificate,
             connections,
             part,
             until_idle,
@@ -283,38 +247,37 @@ def run(
             tell=lambda tally: note(str(tally)) if many and not as_json else None,
         )
         if many:
-            columns = {"lon": lon, "lat": lat, "time": time, "value": value, "mark": mark, "time_format": written}
-            place_people(file, many, table, person, each_row, **columns)
-            asyncio.run(running.enrol(server, token_of(token, token_file)))
+            place_people(file, many, table, person, each_row, **places)
+            asyncio.run(running.enrol(coordinator.server, coordinator.tokens))
         tally = asyncio.run(running.run())
     deliver(asdict(tally), as_json, str(tally))
 
 
 @app.command(epilog="Example: [bold]hazemap device log[/bold]")
-def log(device: Number = None, store: StoreFile = None, passphrase: Ask = False, as_json: AsJson = False) -> None:
+def log(store: StoreOptions, device: Number = None, as_json: AsJson = False) -> None:
     """Show every request to this device, what it sent, what that cost, and what it refused."""
     from hazemap.federated.device.account.activity_log import ActivityLog
 
-    with opened(store, passphrase) as file:
-        lines = ActivityLog(file, chosen(file, device)).entries()
+    with store.open() as file:
+        lines = ActivityLog(file, one_device(file, device)).entries()
     facts = [line.to_json() for line in lines]
     deliver({"log": facts}, as_json, *(map(str, lines) if lines else ["nothing was ever asked, and nothing sent"]))
 
 
 @app.command(epilog="Example: [bold]hazemap device policy --write[/bold]")
 def policy(
+    store: StorePlace,
     write: Annotated[bool, typer.Option("--write", help="Write policy.toml beside the store, for editing.")] = False,
     file: PolicyFile = None,
-    store: StoreFile = None,
 ) -> None:
     """Print the rules of this device with explanations, as TOML."""
     from hazemap.files.atomic_write import write_whole
 
-    text = policy_at(file, store).to_toml()
+    text = store.rules(file).to_toml()
     if not write:
         typer.echo(text, nl=False)
         return
-    goal = policy_file(store)
+    goal = store.policy_path
     if goal.exists():
         raise InputError(f"the file {goal} exists: edit it, or remove it first")
     goal.parent.mkdir(parents=True, exist_ok=True)
@@ -327,13 +290,7 @@ app.command(epilog=CLOCK)(clock)
 
 
 @app.command(epilog="Example: [bold]hazemap device status[/bold]")
-def status(
-    device: Number = None,
-    policy: PolicyFile = None,
-    store: StoreFile = None,
-    passphrase: Ask = False,
-    as_json: AsJson = False,
-) -> None:
+def status(store: StoreOptions, device: Number = None, policy: PolicyFile = None, as_json: AsJson = False) -> None:
     """Show what the device keeps, where it is enrolled, and what it has spent."""
     from datetime import UTC, datetime, timedelta
 
@@ -343,10 +300,10 @@ def status(
     from hazemap.federated.device.account.privacy_account import PrivacyAccount, shown, spent
     from hazemap.federated.device.store.row_store import RowStore
 
-    rules = policy_at(policy, store)
-    with opened(store, passphrase) as file:
+    rules = store.rules(policy)
+    with store.open() as file:
         devices = len(enrolment.devices(file))
-        number = chosen(file, device)
+        number = one_device(file, device)
         known, rows = enrolment.read(file, number), len(RowStore(file, number))
         charges = PrivacyAccount(file, number).charges()
         now = AccountClock(file).reading(datetime.now(UTC)).now
@@ -354,7 +311,7 @@ def status(
     recent = max(spent(charges, since=now - timedelta(days=rules.days)), rules.period * forgotten)
     campaigns = {name: spent(charges, campaign=name) for name in dict.fromkeys(each.campaign for each in charges)}
     facts = {
-        "store": str(store_at(store)),
+        "store": str(store.path),
         "devices": devices,
         "device": number,
         "name": known.name,
@@ -377,20 +334,19 @@ def status(
 
 @app.command(epilog="Example: [bold]hazemap device forget --yes[/bold]")
 def forget(
+    store: StoreOptions,
     everything: Annotated[
         bool,
         typer.Option("--everything", help="Also delete identity, account, log and key: the whole file."),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
-    store: StoreFile = None,
-    passphrase: Ask = False,
 ) -> None:
     """Delete all rows and events for good; what was sent in sums cannot be taken back."""
     from hazemap.federated.device.store.event_store import forget as forget_events
     from hazemap.federated.device.store.row_store import forget as forget_rows
 
     what = "the rows, events, identity, account and log" if everything else "all rows and events"
-    with opened(store, passphrase) as file:
+    with store.open() as file:
         if not yes and not typer.confirm(f"Delete {what} in {file.path} for good?"):
             raise typer.Abort
         if everything:
@@ -398,4 +354,4 @@ def forget(
         else:
             forget_rows(file)
             forget_events(file)
-    note(f"{what} are gone from {store_at(store)}; copies and backups are yours to look after")
+    note(f"{what} are gone from {store.path}; copies and backups are yours to look after")

@@ -1,6 +1,7 @@
 """Options of `hazemap device`, the tables that it adds, and its clock."""
 
 import os
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from time import time as now
@@ -9,158 +10,168 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hazemap.cli.console_output import deliver
+from hazemap.cli.federated.serving_options import LOCAL, Server, TrustCertificate
 from hazemap.cli.shared_options import AsJson
 from hazemap.errors import InputError
 from hazemap.files.text_files import MOST_OF_A_LIST, read_text
 from hazemap.specs.spec_fields import TIME_FORMAT
+from hazemap.temporal.time_format import checked_format
 
 if TYPE_CHECKING:
     from hazemap.federated.device.policy.consent_policy import Policy
-    from hazemap.federated.device.store.encrypted_store import EncryptedStore, Secret
+    from hazemap.federated.device.store.encrypted_store import EncryptedStore
     from hazemap.federated.recipes.policy import ShippedPolicy
     from hazemap.temporal.time_format import TimeFormat
 
 
 TABLE, REACH, TESTS = "The table", "How the server is reached", "Many devices, for tests and loads"
 
-StoreFile = Annotated[
-    Path | None,
-    typer.Option("--store", metavar="FILE", help="The device's file, instead of device.sqlite in HAZEMAP_HOME."),
-]
-Ask = Annotated[bool, typer.Option("--passphrase", help="Ask for the passphrase that opens the store.")]
+Number = Annotated[int | None, typer.Option("--device", metavar="N", help="The device, if the store has several.")]
 PolicyFile = Annotated[
     Path | None,
     typer.Option("--policy", metavar="FILE", help="The person's rules, instead of policy.toml beside the store."),
 ]
-Certificate = Annotated[
-    Path | None,
-    typer.Option(
-        "--trust-certificate",
-        metavar="PEM",
-        rich_help_panel=REACH,
-        help="TLS: certificate authority of the server, if not a public one.",
-    ),
-]
-Token = Annotated[
-    str | None,
-    typer.Option(
-        "--token",
-        metavar="TEXT",
-        envvar="HAZEMAP_ENROLMENT_TOKEN",
-        rich_help_panel=REACH,
-        help="The enrolment token; the operator of the campaign has it.",
-    ),
-]
-EnrolmentFile = Annotated[
-    Path | None,
-    typer.Option("--token-file", metavar="FILE", rich_help_panel=REACH, help="A file with the token, instead."),
-]
-Lon = Annotated[
-    str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Longitude in degrees. Guessed.")
-]
-Lat = Annotated[str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Latitude in degrees. Guessed.")]
-Time = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        rich_help_panel=TABLE,
-        help="Column of the time, from which retention counts. Default: guessed.",
-    ),
-]
-TimeFormatName = Annotated[
-    str, typer.Option("--time-format", metavar="FORMAT", rich_help_panel=TABLE, help=TIME_FORMAT)
-]
-Value = Annotated[
-    str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Weight of a row, for 'one vote'.")
-]
-Mark = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMN[=VALUE]",
-        rich_help_panel=TABLE,
-        help="A mark, as campaigns name it.",
-    ),
-]
-Person = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        rich_help_panel=TABLE,
-        help="Column of the person's id: each person gets a device in this store.",
-    ),
-]
-Number = Annotated[int | None, typer.Option("--device", metavar="N", help="The device, if the store has several.")]
 
 
-def store_at(path: Path | None) -> Path:
-    """The file of an option, or the one in the folder HAZEMAP_HOME, or in the platform's folder for a user's data."""
-    if path is not None:
-        return path
-    home = os.environ.get("HAZEMAP_HOME")
-    if not home:
-        import platformdirs
+@dataclass(frozen=True, kw_only=True)
+class StorePlace:
+    """Options of commands that read a person's rules beside a device's store."""
 
-        home = platformdirs.user_data_dir("hazemap", appauthor=False)
-    return Path(home) / "device.sqlite"
+    store: Annotated[
+        Path | None,
+        typer.Option("--store", metavar="FILE", help="The device's file, instead of device.sqlite in HAZEMAP_HOME."),
+    ] = None
 
+    @property
+    def path(self) -> Path:
+        """The file of the option, or the one in the folder HAZEMAP_HOME or the platform's folder for a user's data."""
+        if self.store is not None:
+            return self.store
+        home = os.environ.get("HAZEMAP_HOME")
+        if not home:
+            import platformdirs
 
-def opened(path: Path | None, ask: bool, create: bool = False) -> "EncryptedStore":
-    """The store of an option, with the secret from the environment or the keyboard."""
-    from hazemap.federated.device.store.encrypted_store import EncryptedStore
+            home = platformdirs.user_data_dir("hazemap", appauthor=False)
+        return Path(home) / "device.sqlite"
 
-    return EncryptedStore.opened(store_at(path), secret(ask, confirm=create and not store_at(path).exists()), create)
+    @property
+    def policy_path(self) -> Path:
+        """The file with the person's rules."""
+        return self.path.with_name("policy.toml")
 
+    def rules(self, own: Path | None = None) -> "Policy":
+        """The person's rules in a file, or beside the store, or the ones that every device begins with."""
+        from hazemap.federated.device.policy.consent_policy import Policy
 
-def secret(ask: bool, confirm: bool = False) -> "Secret":
-    """The passphrase of a store, if there is one."""
-    from hazemap.federated.device.store.encrypted_store import Secret
-
-    if ask:
-        return Secret(typer.prompt("passphrase", hide_input=True, confirmation_prompt=confirm))
-    return Secret.from_environment(os.environ)
-
-
-def policy_at(path: Path | None, store: Path | None) -> "Policy":
-    """The rules of an option, or those beside the store, or the ones that everybody starts with."""
-    from hazemap.federated.device.policy.consent_policy import Policy
-
-    beside = policy_file(store)
-    if path is None and not beside.exists():
-        return Policy()
-    return Policy.read(path or beside)
+        if own is None and not self.policy_path.exists():
+            return Policy()
+        return Policy.read(own or self.policy_path)
 
 
-def allowed_at(file: "EncryptedStore", store: Path | None, own: Path | None = None) -> "ShippedPolicy":
-    """The rules of a device: the accepted policy within its owner's own rules."""
-    from hazemap.federated.device.policy.consent_policy import allowed
-    from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
+@dataclass(frozen=True, kw_only=True)
+class StoreOptions(StorePlace):
+    """Options of commands that open a device's store."""
 
-    accepted = ShippedPolicies(file).current()
-    if accepted is None:
-        raise InputError("this device has accepted no policy for recipes yet: `hazemap device accept` takes one")
-    return allowed(accepted.policy, policy_at(own, store))
+    passphrase: Annotated[bool, typer.Option("--passphrase", help="Ask for the passphrase that opens the store.")] = (
+        False
+    )
+
+    def open(self, create: bool = False) -> "EncryptedStore":
+        """The store, with the secret from the environment or the keyboard."""
+        from hazemap.federated.device.store.encrypted_store import EncryptedStore, Secret
+
+        if self.passphrase:
+            new = create and not self.path.exists()
+            secret = Secret(typer.prompt("passphrase", hide_input=True, confirmation_prompt=new))
+        else:
+            secret = Secret.from_environment(os.environ)
+        return EncryptedStore.opened(self.path, secret, create)
+
+    def allowed(self, file: "EncryptedStore", own: Path | None = None) -> "ShippedPolicy":
+        """The policy for recipes that a device has accepted, within the person's rules."""
+        from hazemap.federated.device.policy.consent_policy import allowed
+        from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
+
+        accepted = ShippedPolicies(file).current()
+        if accepted is None:
+            raise InputError("this device has accepted no policy for recipes yet: `hazemap device accept` takes one")
+        return allowed(accepted.policy, self.rules(own))
 
 
-def policy_file(store: Path | None) -> Path:
-    """The file with the rules of a store."""
-    return store_at(store).with_name("policy.toml")
+@dataclass(frozen=True, kw_only=True)
+class ColumnOptions:
+    """Options of the columns of a table of places."""
+
+    lon: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Column of the longitude. Default: guessed."),
+    ] = None
+    lat: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Column of the latitude. Default: guessed."),
+    ] = None
+    time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            rich_help_panel=TABLE,
+            help="Column of the time, from which retention counts. Default: guessed.",
+        ),
+    ] = None
+    time_format: Annotated[
+        str, typer.Option("--time-format", metavar="FORMAT", rich_help_panel=TABLE, help=TIME_FORMAT)
+    ] = "iso"
+    value: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Column of a row's weight, for 'one vote'."),
+    ] = None
+    mark: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN[=VALUE]", rich_help_panel=TABLE, help="Mark, as campaigns name it. May be repeated."
+        ),
+    ] = None
+
+    @property
+    def table(self) -> dict[str, Any]:
+        """The columns and the checked format of times, as tables are opened with them."""
+        return {**vars(self), "time_format": checked_format(self.time_format)}
 
 
-def token_of(text: str | None, file: Path | None) -> str | list[str]:
-    """The enrolment token, from an option or a file; None for a server that enrols everybody.
+@dataclass(frozen=True, kw_only=True)
+class EnrolmentOptions:
+    """Options of the server that a device enrols with."""
 
-    A file of many lines is a list of codes, one for each device.
-    """
-    if text is not None and file is not None:
-        raise InputError("give --token or --token-file, not both")
-    if file is None:
-        return text or ""
-    lines = read_text(file, "the token file", MOST_OF_A_LIST).split()
-    return lines if len(lines) > 1 else "".join(lines)
+    server: Server = LOCAL
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token",
+            metavar="TEXT",
+            envvar="HAZEMAP_ENROLMENT_TOKEN",
+            rich_help_panel=REACH,
+            help="Enrolment token; ask the operator of the server for it.",
+        ),
+    ] = None
+    token_file: Annotated[
+        Path | None,
+        typer.Option("--token-file", metavar="FILE", rich_help_panel=REACH, help="File with the enrolment token."),
+    ] = None
+    trust_certificate: TrustCertificate = None
+
+    @property
+    def tokens(self) -> str | list[str]:
+        """The enrolment token; a list of codes, one for each device, where the file has many lines."""
+        if self.token is not None and self.token_file is not None:
+            raise InputError("give --token or --token-file, not both")
+        if self.token_file is None:
+            return self.token or ""
+        lines = read_text(self.token_file, "the token file", MOST_OF_A_LIST).split()
+        return lines if len(lines) > 1 else "".join(lines)
 
 
-def chosen(store: "EncryptedStore", device: int | None) -> int:
-    """The device of an option; it need not be given where the store has one."""
+def one_device(store: "EncryptedStore", device: int | None) -> int:
+    """The device of an option, which may be left out where the store has only one."""
     from hazemap.federated.device.enrolment import devices
 
     every = devices(store)
@@ -175,14 +186,13 @@ CLOCK = "Example: [bold]hazemap device clock --today 2026-11-23[/bold]"
 
 
 def clock(
+    store: StoreOptions,
     today: Annotated[
         str | None,
         typer.Option(
             metavar="DATE", help="Today's date from a calendar, not from this device; its clock goes on from there."
         ),
     ] = None,
-    store: StoreFile = None,
-    passphrase: Ask = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the time by which budgets come back: it goes on while the machine runs or sleeps, not while it is off.
@@ -192,7 +202,7 @@ def clock(
     from hazemap.federated.device.account.account_clock import AccountClock
 
     day, now = None if today is None else _day(today), datetime.now(UTC)
-    with opened(store, passphrase) as file:
+    with store.open() as file:
         account = AccountClock(file)
         if day is not None:
             account.confirmed(now, day)
@@ -286,14 +296,14 @@ def donate_events(
     name: str,
     person: str | None,
     device: int | None,
-    store: Path | None,
+    store: StoreOptions,
     time_format: "TimeFormat",
 ) -> Said:
     """Keep events of a stream that the policy lists, of one person or of each person of a table."""
     from hazemap.federated.device.enrolment import devices_of
     from hazemap.federated.device.store.event_store import donated, events_by_person, expire
 
-    rules = allowed_at(file, store)
+    rules = store.allowed(file)
     stream = rules.stream(name)
     if stream is None:
         known = ", ".join(each.name for each in rules.streams) or "none"
@@ -317,4 +327,4 @@ def _one(file: "EncryptedStore", device: int | None) -> int:
 
     if not enrolment.devices(file):
         enrolment.add(file)
-    return chosen(file, device)
+    return one_device(file, device)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hazemap.cli.console_output import deliver, note
-from hazemap.cli.federated.device_options import Ask, StoreFile, allowed_at, opened, store_at
+from hazemap.cli.federated.device_options import StoreOptions
 from hazemap.cli.shared_options import AsJson, Force
 from hazemap.errors import InputError
 
@@ -100,13 +100,7 @@ def write(
         note(f"{output}: {found.id}, version {found.version}")
 
 
-def explain(
-    recipe: RecipeFile,
-    policy: ShippedPolicyFile = None,
-    store: StoreFile = None,
-    passphrase: Ask = False,
-    as_json: AsJson = False,
-) -> None:
+def explain(recipe: RecipeFile, store: StoreOptions, policy: ShippedPolicyFile = None, as_json: AsJson = False) -> None:
     """Say in plain words what a recipe would have this device send, before it is sent. No rows are read.
 
     Without --policy it goes by the policy that the device has accepted, within its owner's rules, and says every reason
@@ -118,7 +112,7 @@ def explain(
 
     found, reasons = read_recipe(recipe), tuple[str, ...]()
     touched = admit(found, read_policy(policy)).touched if policy else None
-    own = _own_policy(store, passphrase) if policy is None else None
+    own = _own_policy(store) if policy is None else None
     if own is not None:
         judged = check_recipe(found, own, found.minimum_cohort)
         touched, reasons = judged.admitted.touched if judged.admitted else None, judged.reasons
@@ -132,14 +126,14 @@ def explain(
         raise typer.Exit(4)
 
 
-def _own_policy(store: Path | None, passphrase: bool) -> "ShippedPolicy | None":
+def _own_policy(store: StoreOptions) -> "ShippedPolicy | None":
     """The accepted policy of a store's device; None without a store or a policy."""
     from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
 
-    if store is None and not store_at(store).exists():
+    if store.store is None and not store.path.exists():
         return None
-    with opened(store, passphrase) as file:
-        return allowed_at(file, store) if ShippedPolicies(file).current() else None
+    with store.open() as file:
+        return store.allowed(file) if ShippedPolicies(file).current() else None
 
 
 def _facts(recipe: "Recipe", price: "RecipePrice", judged: "RecipeCheck | None", people: int) -> dict[str, Any]:

@@ -10,16 +10,15 @@ from hazemap.cli.federated.serving_options import (
     KEPT,
     LOCAL,
     REACHED,
+    CoordinatorOptions,
     Server,
     Serving,
-    TokenFile,
     TrustCertificate,
     serving,
 )
 from hazemap.cli.main import RunByDefault
 from hazemap.cli.shared_options import AsJson, LedgerPlace, ledger_at
 from hazemap.errors import CodecError, InputError
-from hazemap.federated.service.operator_line import operator
 from hazemap.files.text_files import read_text
 
 LET_IN = "Who enrols"
@@ -109,28 +108,21 @@ def run(
 
 @app.command(epilog="Example: [bold]hazemap server codes --number 300 --days 30 --token-file operator.token[/bold]")
 def codes(
-    token_file: TokenFile,
+    coordinator: CoordinatorOptions,
     number: Annotated[int, typer.Option(min=1, max=100_000, help="The number of codes.")],
     days: Annotated[int, typer.Option(min=1, max=3650, help="Days until the codes expire.")] = 30,
-    server: Server = LOCAL,
-    trust_certificate: TrustCertificate = None,
     as_json: AsJson = False,
 ) -> None:
     """Make enrolment codes, one for each device. They are shown once, since the server keeps only their hashes."""
-    with operator(server, token_file, trust_certificate) as line:
+    with coordinator.connect() as line:
         made = line.order("/v1/codes", {"number": number, "days": days})["codes"]
     deliver({"codes": made, "days": days}, as_json, *made)
 
 
 @app.command(epilog="Example: [bold]hazemap server devices --token-file operator.token[/bold]")
-def devices(
-    token_file: TokenFile,
-    server: Server = LOCAL,
-    trust_certificate: TrustCertificate = None,
-    as_json: AsJson = False,
-) -> None:
+def devices(coordinator: CoordinatorOptions, as_json: AsJson = False) -> None:
     """List all devices that ever enrolled, with the times of their enrolment, expiry and last contact."""
-    with operator(server, token_file, trust_certificate) as line:
+    with coordinator.connect() as line:
         every = line.get("/v1/devices")["devices"]
 
     def told(row: dict[str, Any]) -> str:
@@ -146,14 +138,12 @@ def revoke(
     device: Annotated[
         str, typer.Argument(metavar="DEVICE", help="Name of the device, as `hazemap server devices` lists it.")
     ],
-    token_file: TokenFile,
-    server: Server = LOCAL,
-    trust_certificate: TrustCertificate = None,
+    coordinator: CoordinatorOptions,
 ) -> None:
     """Revoke a device at once and for good. In a sum that is under way it counts as dropped out."""
     from urllib.parse import quote
 
-    with operator(server, token_file, trust_certificate) as line:
+    with coordinator.connect() as line:
         line.post(f"/v1/devices/{quote(device, safe='')}/revoke")
     note(f"{device} is revoked")
 
@@ -162,7 +152,7 @@ def revoke(
     epilog="Example: [bold]hazemap server token --role auditor --name ben --days 90 --token-file operator.token[/bold]"
 )
 def token(
-    token_file: TokenFile,
+    coordinator: CoordinatorOptions,
     name: Annotated[str, typer.Option(metavar="NAME", help="Name of the holder: one person or one machine.")],
     role: Annotated[str | None, typer.Option(metavar="ROLE", help="operator, analyst or auditor.")] = None,
     days: Annotated[int, typer.Option(min=1, max=3650, help="Days until the token expires.")] = 90,
@@ -174,15 +164,13 @@ def token(
         typer.Option(metavar="N", min=1, max=1_000, help="The most campaigns of this analyst at a time. Default: 1."),
     ] = None,
     revoke: Annotated[bool, typer.Option("--revoke", help="Revoke the token of this name instead.")] = False,
-    server: Server = LOCAL,
-    trust_certificate: TrustCertificate = None,
 ) -> None:
     """Issue a token, or revoke it with --revoke. A new token replaces one of the same name at once."""
     from urllib.parse import quote
 
     if revoke == (role is not None):
         raise InputError("give --role to issue a token, or --revoke to end one")
-    with operator(server, token_file, trust_certificate) as line:
+    with coordinator.connect() as line:
         if revoke:
             line.post(f"/v1/tokens/{quote(name, safe='')}/revoke")
             note(f"the token of {name} is revoked")
@@ -193,14 +181,9 @@ def token(
 
 
 @app.command(epilog="Example: [bold]hazemap server tokens --token-file operator.token[/bold]")
-def tokens(
-    token_file: TokenFile,
-    server: Server = LOCAL,
-    trust_certificate: TrustCertificate = None,
-    as_json: AsJson = False,
-) -> None:
+def tokens(coordinator: CoordinatorOptions, as_json: AsJson = False) -> None:
     """List the holders of tokens with role and expiry."""
-    with operator(server, token_file, trust_certificate) as line:
+    with coordinator.connect() as line:
         every = line.get("/v1/tokens")["tokens"]
 
     def told(row: dict[str, Any]) -> str:
@@ -239,7 +222,8 @@ def audit(
     elif token_file is None:
         raise InputError("give --token-file to ask a server for its log, or --file with one that was exported")
     else:
-        with operator(server, token_file, trust_certificate) as line:
+        coordinator = CoordinatorOptions(token_file=token_file, server=server, trust_certificate=trust_certificate)
+        with coordinator.connect() as line:
             lines = []
             while some := line.content(f"/v1/audit?after={len(lines)}").decode().splitlines():
                 lines += some

@@ -14,6 +14,9 @@ import typer
 from hazemap.cli.console_output import note
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from hazemap.federated.service.operator_line import Operator
     from hazemap.federated.service.served_address import ServedAddress
     from hazemap.federated.service.state_folder import StateFolder
 
@@ -148,17 +151,10 @@ def serving(
     return given
 
 
+LOCAL = "http://127.0.0.1:8470"
+
 Server = Annotated[
     str, typer.Option("--server", metavar="URL", envvar="HAZEMAP_SERVER", help="URL of the coordinator.")
-]
-TokenFile = Annotated[
-    Path,
-    typer.Option(
-        "--token-file",
-        metavar="FILE",
-        envvar="HAZEMAP_TOKEN_FILE",
-        help="The server's operator.token, or a token of your own.",
-    ),
 ]
 TrustCertificate = Annotated[
     Path | None,
@@ -166,4 +162,26 @@ TrustCertificate = Annotated[
         "--trust-certificate", metavar="PEM", help="TLS: certificate authority of the server, if not a public one."
     ),
 ]
-LOCAL = "http://127.0.0.1:8470"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoordinatorOptions:
+    """Options of commands that give orders to a coordinator."""
+
+    token_file: Annotated[
+        Path,
+        typer.Option(
+            "--token-file",
+            metavar="FILE",
+            envvar="HAZEMAP_TOKEN_FILE",
+            help="The server's operator.token, or a token of your own.",
+        ),
+    ]
+    server: Server = LOCAL
+    trust_certificate: TrustCertificate = None
+
+    def connect(self) -> "AbstractContextManager[Operator]":
+        """A line to the coordinator, which is closed in the end; `FileError` for a file without a token."""
+        from hazemap.federated.service.operator_line import operator
+
+        return operator(self.server, self.token_file, self.trust_certificate)

@@ -7,23 +7,10 @@ import typer
 
 from hazemap.cli.console_output import deliver, note, progress
 from hazemap.cli.federated.recipe import RecipeFile
-from hazemap.cli.federated.serving_options import LOCAL, Server, TokenFile, TrustCertificate
-from hazemap.cli.federated.trust_options import (
-    Corrupt,
-    Dropout,
-    Helper,
-    Leader,
-    LeastReports,
-    People,
-    QuietSeconds,
-    ShardSize,
-    StageSeconds,
-    StudyTrust,
-    WaitSeconds,
-)
+from hazemap.cli.federated.serving_options import LOCAL, CoordinatorOptions, Server
+from hazemap.cli.federated.trust_options import TRUST, CohortOptions
 from hazemap.cli.shared_options import AsJson
 from hazemap.errors import InputError, NotOpened
-from hazemap.federated.service.operator_line import operator
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -50,19 +37,18 @@ SHOWN = 20
 @app.command(epilog="Example: [bold]hazemap study policy keyboard.signed.json --token-file operator.token[/bold]")
 def policy(
     policy: Annotated[Path, typer.Argument(metavar="FILE", help="A policy signed by `hazemap policy sign`.")],
-    token_file: TokenFile,
-    server: Server = LOCAL,
-    trust_certificate: TrustCertificate = None,
+    coordinator: CoordinatorOptions,
     as_json: AsJson = False,
 ) -> None:
     """Give a server the policy of its devices, which decides about recipes and the budgets of studies."""
     from hazemap.cli.federated.policy import signed_at
 
     signed = signed_at(policy)
-    with operator(server, token_file, trust_certificate) as line:
+    with coordinator.connect() as line:
         line.post("/v1/policies", signed.to_json().encode())
     facts = {"name": signed.policy.name, "version": signed.policy.version}
-    deliver(facts, as_json, f"{signed.policy.name}, version {signed.policy.version}, rules the studies of {server}")
+    said = f"{signed.policy.name}, version {signed.policy.version}, rules the studies of {coordinator.server}"
+    deliver(facts, as_json, said)
 
 
 @app.command(
@@ -71,28 +57,24 @@ def policy(
 )
 def begin(
     name: Name,
-    token_file: TokenFile,
+    coordinator: CoordinatorOptions,
     analysis: Annotated[
         str, typer.Option(metavar="NAME", help="The analysis whose budget pays, as the devices' policy names it.")
     ],
     epsilon: Annotated[
         str, typer.Option("-e", "--epsilon", metavar="ε", help="The most that all rounds may cost together.")
     ],
-    people: People,
-    server: Server = LOCAL,
-    trust_certificate: TrustCertificate = None,
-    delta: Annotated[str, typer.Option(metavar="δ", help="The δ of all rounds together.")] = "1e-6",
-    reports: Annotated[int, typer.Option(metavar="N", min=1, help="The most rounds.")] = 10,
-    shard: ShardSize = None,
-    dropout: Dropout = "0.2",
-    corrupt: Corrupt = "0.1",
-    stage: StageSeconds = 120.0,
-    quiet: QuietSeconds = None,
-    wait: WaitSeconds = 3600.0,
-    trust: StudyTrust = "secure-sum",
-    leader: Leader = None,
-    helper: Helper = None,
-    least: LeastReports = None,
+    cohort: CohortOptions,
+    delta: Annotated[str, typer.Option(metavar="δ", help="δ of all rounds together.")] = "1e-6",
+    reports: Annotated[int, typer.Option(metavar="N", min=1, help="Most rounds.")] = 10,
+    trust: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            rich_help_panel=TRUST,
+            help="How reports become sums: secure-sum or two-servers. Recipes name it as their carrier.",
+        ),
+    ] = "secure-sum",
     as_json: AsJson = False,
 ) -> None:
     """Begin a study. Its rounds cost; beginning it does not."""
@@ -100,31 +82,17 @@ def begin(
     from hazemap.federated.server.studies import StudyOrder
     from hazemap.federated.server.study_statement import assumed
 
-    spec = StudyOrder(
-        name=name,
-        analysis=analysis,
-        epsilon=epsilon,
-        people=people,
-        delta=delta,
-        reports=reports,
-        shard=shard,
-        dropout=dropout,
-        corrupt=corrupt,
-        stage=stage,
-        quiet=quiet,
-        wait=wait,
-        trust=trust,
-        leader=leader,
-        helper=helper,
-        least=least,
-    ).study()
-    with operator(server, token_file, trust_certificate) as line:
+    order = StudyOrder(
+        name=name, analysis=analysis, epsilon=epsilon, delta=delta, reports=reports, trust=trust, **vars(cohort)
+    )
+    spec = order.study()
+    with coordinator.connect() as line:
         line.post("/v1/studies", dumps(spec).encode())
-    facts = {"study": name, "analysis": analysis, "people": people, "honest": spec.honest, "reports": reports}
+    facts = {"study": name, "analysis": analysis, "people": cohort.people, "honest": spec.honest, "reports": reports}
     deliver(
         facts,
         as_json,
-        f"{name}: {spec.budget} in {reports:,} reports at most, from {people:,} people a round",
+        f"{name}: {spec.budget} in {reports:,} reports at most, from {cohort.people:,} people a round",
         *(f"  {line}" for line in assumed(spec)),
         f"Ask in it: hazemap study ask {name} RECIPE",
     )
@@ -134,9 +102,7 @@ def begin(
 def ask(
     name: Name,
     recipe: RecipeFile,
-    token_file: TokenFile,
-    server: Server = LOCAL,
-    trust_certificate: TrustCertificate = None,
+    coordinator: CoordinatorOptions,
     confidence: Confidence = 0.95,
     output: Output = None,
     as_json: AsJson = False,
@@ -147,7 +113,7 @@ def ask(
 
     asked = read_recipe(recipe)
     check_columns(asked)
-    with operator(server, token_file, trust_certificate) as line:
+    with coordinator.connect() as line:
         study = _study(line, name)
         round_ = study.begin(asked)
         with progress() as tell:
@@ -157,15 +123,9 @@ def ask(
 
 
 @app.command(epilog="Example: [bold]hazemap study status spring --token-file anna.token[/bold]")
-def status(
-    name: Name,
-    token_file: TokenFile,
-    server: Server = LOCAL,
-    trust_certificate: TrustCertificate = None,
-    as_json: AsJson = False,
-) -> None:
+def status(name: Name, coordinator: CoordinatorOptions, as_json: AsJson = False) -> None:
     """Show the rounds of a study, their states, and what is left of its budget."""
-    with operator(server, token_file, trust_certificate) as line:
+    with coordinator.connect() as line:
         study = _study(line, name)
         found, left = study.status(), study.left()
     rounds = [
@@ -180,16 +140,14 @@ def status(
 @app.command(epilog="Example: [bold]hazemap study results spring --round 2 -o words.csv --token-file anna.token[/bold]")
 def results(
     name: Name,
-    token_file: TokenFile,
-    server: Server = LOCAL,
-    trust_certificate: TrustCertificate = None,
+    coordinator: CoordinatorOptions,
     round_: Round = None,
     confidence: Confidence = 0.95,
     output: Output = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the answer of a round, with intervals: the largest counts, or with -o everything."""
-    with operator(server, token_file, trust_certificate) as line:
+    with coordinator.connect() as line:
         rounds = [each["round"] for each in _study(line, name).status()["rounds"] if each["state"] == "done"]
         if not rounds and round_ is None:
             raise NotOpened(f"no round of {name} has been answered yet: `hazemap study status {name}` says why")
@@ -199,10 +157,8 @@ def results(
 @app.command(epilog="Example: [bold]hazemap study release spring -o words.parquet --token-file anna.token[/bold]")
 def release(
     name: Name,
-    token_file: TokenFile,
+    coordinator: CoordinatorOptions,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="PARQUET", help="The file to write.")],
-    server: Server = LOCAL,
-    trust_certificate: TrustCertificate = None,
     round_: Annotated[int | None, typer.Option("--round", metavar="N", min=1, help="One round. Default: all.")] = None,
     confidence: Confidence = 0.95,
     as_json: AsJson = False,
@@ -213,7 +169,7 @@ def release(
     """
     from dataclasses import replace
 
-    with operator(server, token_file, trust_certificate) as line:
+    with coordinator.connect() as line:
         made = replace(_study(line, name).release(round_=round_), confidence=confidence)
     made.save(output)
     facts = {"file": str(output), "rounds": made.prices(), "statement": made.statement.to_json()}
@@ -221,15 +177,9 @@ def release(
 
 
 @app.command(epilog="Example: [bold]hazemap study stop spring --token-file anna.token[/bold]")
-def stop(
-    name: Name,
-    token_file: TokenFile,
-    server: Server = LOCAL,
-    trust_certificate: TrustCertificate = None,
-    as_json: AsJson = False,
-) -> None:
+def stop(name: Name, coordinator: CoordinatorOptions, as_json: AsJson = False) -> None:
     """Stop a study for good. Its charges stand, and its answers can still be read."""
-    with operator(server, token_file, trust_certificate) as line:
+    with coordinator.connect() as line:
         study = _study(line, name)
         study.stop()
         rounds = len(study.status()["rounds"])
@@ -238,10 +188,7 @@ def stop(
 
 
 @app.command(epilog="Example: [bold]hazemap study recipes --server https://maps.example[/bold]")
-def recipes(
-    server: Server = LOCAL,
-    as_json: AsJson = False,
-) -> None:
+def recipes(server: Server = LOCAL, as_json: AsJson = False) -> None:
     """Show the recipes and policies that a server has sent, and check that its log is complete. Needs no token."""
     import json
 

@@ -1,5 +1,6 @@
 """Options for trust models and cohorts, and what `hazemap plan --trust` says of each trust model."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,88 +14,58 @@ if TYPE_CHECKING:
     from hazemap.specs.release_spec import ReleaseSpec
 
 
-TRUST = "Who is trusted"
+TRUST, PEOPLE, TIME = "Who is trusted", "The people", "Time"
 LEVELS = 8
-"""Levels of a tree that one report answers, unless said otherwise."""
-
-TrustName = Annotated[
-    str,
-    typer.Option(
-        "--trust",
-        metavar="NAME",
-        rich_help_panel=TRUST,
-        help="How reports become a map: secure-sum, local, two-servers, one-report or shuffled.",
-    ),
-]
-StudyTrust = Annotated[
-    str,
-    typer.Option(
-        "--trust",
-        metavar="NAME",
-        rich_help_panel=TRUST,
-        help="How reports become sums: secure-sum or two-servers. Recipes name it as their carrier.",
-    ),
-]
-Leader = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL", rich_help_panel=TRUST, help="For two servers: URL of the leader, which receives reports."
-    ),
-]
-Helper = Annotated[
-    str | None, typer.Option(metavar="URL", rich_help_panel=TRUST, help="For two servers: URL of the helper.")
-]
-Shuffler = Annotated[str | None, typer.Option(metavar="URL", rich_help_panel=TRUST, help="The shuffler's address.")]
-ShufflerKey = Annotated[
-    str | None,
-    typer.Option("--shuffler-key", metavar="HEX", rich_help_panel=TRUST, help="The key that the shuffler prints."),
-]
-LeastReports = Annotated[
-    int | None,
-    typer.Option(
-        "--least",
-        min=1,
-        rich_help_panel=TRUST,
-        help="The fewest reports that two servers or a shuffler open. Default: all but those that may drop out.",
-    ),
-]
-Levels = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        rich_help_panel=TRUST,
-        help=f"For one-report: the number of levels that a report answers. Default: {LEVELS}.",
-    ),
-]
+"""Levels of a tree that one report answers, unless another number is given."""
 
 
-PEOPLE, TIME = "The people", "Time"
+@dataclass(frozen=True, kw_only=True)
+class CohortOptions:
+    """Options of campaigns and studies: who is asked, for how long, and which servers take their reports."""
 
-People = Annotated[int, typer.Option(min=2, rich_help_panel=PEOPLE, help="The number of people asked in a round.")]
-ShardSize = Annotated[
-    int | None, typer.Option(min=2, rich_help_panel=PEOPLE, help="People in one secure sum. By default 1000.")
-]
-Dropout = Annotated[
-    str, typer.Option(metavar="PART", rich_help_panel=PEOPLE, help="The share of a shard that may drop out.")
-]
-Corrupt = Annotated[
-    str,
-    typer.Option(metavar="PART", rich_help_panel=PEOPLE, help="The share of people who may collude with the server."),
-]
-StageSeconds = Annotated[
-    float, typer.Option(metavar="SECONDS", rich_help_panel=TIME, help="Seconds that devices have for each stage.")
-]
-QuietSeconds = Annotated[
-    float | None,
-    typer.Option(
-        metavar="SECONDS",
-        rich_help_panel=TIME,
-        help="End a stage early once enough devices have answered and none for this many seconds.",
-    ),
-]
-WaitSeconds = Annotated[
-    float, typer.Option(metavar="SECONDS", rich_help_panel=TIME, help="Seconds that a round waits for its people.")
-]
+    people: Annotated[int, typer.Option(min=2, rich_help_panel=PEOPLE, help="Number of people asked in a round.")]
+    shard: Annotated[
+        int | None, typer.Option(min=2, rich_help_panel=PEOPLE, help="People in one secure sum. Default: 1000.")
+    ] = None
+    dropout: Annotated[
+        str, typer.Option(metavar="PART", rich_help_panel=PEOPLE, help="Share of a shard that may drop out.")
+    ] = "0.2"
+    corrupt: Annotated[
+        str,
+        typer.Option(metavar="PART", rich_help_panel=PEOPLE, help="Share of people who may collude with the server."),
+    ] = "0.1"
+    leader: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", rich_help_panel=TRUST, help="For two servers: URL of the leader, which receives reports."
+        ),
+    ] = None
+    helper: Annotated[
+        str | None, typer.Option(metavar="URL", rich_help_panel=TRUST, help="For two servers: URL of the helper.")
+    ] = None
+    least: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            rich_help_panel=TRUST,
+            help="Fewest reports that two servers or a shuffler open. Default: all but those that may drop out.",
+        ),
+    ] = None
+    stage: Annotated[
+        float, typer.Option(metavar="SECONDS", rich_help_panel=TIME, help="Seconds that devices have for each stage.")
+    ] = 120.0
+    quiet: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            rich_help_panel=TIME,
+            help="End a stage early once enough devices have answered and none for this many seconds.",
+        ),
+    ] = None
+    wait: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", rich_help_panel=TIME, help="Seconds that a round waits for its people."),
+    ] = 3600.0
 
 
 def show_plan_of_trusts(as_json: bool, spec: "ReleaseSpec", people: int, text: str) -> None:
