@@ -11,11 +11,11 @@ from typing import Any
 
 from hazemap import codec
 from hazemap.errors import Refused
+from hazemap.federated.device.account.charges import ReportRequest
 from hazemap.federated.device.account.recipe_account import reasons_against
 from hazemap.federated.device.recipes.query_sandbox import Event
 from hazemap.federated.device.recipes.recipe_answer import reported_bin
 from hazemap.federated.device.recipes.recipe_check import admit, sum_price
-from hazemap.federated.device.recipes.report_request import ReportRequest
 from hazemap.federated.protocols.secure_aggregation.session_parameters import SessionParameters
 from hazemap.federated.recipes.event_stream import EventValue
 from hazemap.federated.recipes.policy import Carrier, DeviceLimit

@@ -20,11 +20,11 @@ from tests.federated.device.sql_grammar import ALLOWED, FIELDS, Grammar
 from hazemap.cells import Leaves
 from hazemap.codec import dumps
 from hazemap.errors import HazemapError
+from hazemap.federated.device.account.charges import ReportRequest
 from hazemap.federated.device.account.recipe_account import reasons_against
 from hazemap.federated.device.policy.consent_policy import Policy, allowed
 from hazemap.federated.device.recipes.query_sandbox import QuerySandbox
 from hazemap.federated.device.recipes.recipe_check import admit, sum_price
-from hazemap.federated.device.recipes.report_request import ReportRequest
 from hazemap.federated.device.server_task import task_of
 from hazemap.federated.recipes.event_stream import EventField, EventStream, EventType
 from hazemap.federated.recipes.features import Categories, Feature, MapCells, NumericEdges, PrefixTree, StringPrefixes

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from hashlib import sha256
 
-from hazemap.federated.device.recipes.report_request import ReportRequest
+from hazemap.federated.device.account.charges import ReportRequest
 from hazemap.federated.recipes.policy import Carrier
 from hazemap.federated.recipes.policy_document import example
 from hazemap.federated.recipes.query_class import StreamFieldName

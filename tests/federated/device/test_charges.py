@@ -19,13 +19,11 @@ from hazemap.federated.device.account import charges
 from hazemap.federated.device.account.charges import ChargeSums, before, spending, summed_recipe_charges
 from hazemap.federated.device.account.privacy_account import PrivacyAccount
 from hazemap.federated.device.account.recipe_account import RecipeAccount
-from hazemap.federated.device.recipes.report_request import Schedule
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.recipes.policy_document import example
 from hazemap.privacy.budget import PureDP
 
 RICH = replace(FEW, campaign=Fraction(10**6), period=Fraction(10**6))
-PLAN = Schedule(((Fraction(2), 1_000),) * 9, price("0.3"), b"nine weeks")
 MAPS = [
     task(share=Fraction(share, 100), campaign=name, budget=PureDP(1)) for share, name in ((1, "a"), (2, "a"), (1, "b"))
 ]
@@ -37,7 +35,6 @@ KINDS = st.one_of(
         st.sampled_from([(NGRAM,), (NGRAM, PERPLEXITY), (AGE,)]),
         study=st.sampled_from(["", "words"]),
     ),
-    st.builds(lambda at: request(price=PLAN.price, schedule=PLAN, round=at), st.integers(1, 3)),
 )
 HOURS = st.sampled_from([0, 0, 1, 5, 23, 24, 100])
 HISTORY = st.lists(st.tuples(KINDS, HOURS, st.booleans()), min_size=1, max_size=24)

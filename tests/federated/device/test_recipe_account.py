@@ -4,7 +4,6 @@ import random
 from dataclasses import replace
 from datetime import timedelta
 from fractions import Fraction
-from hashlib import sha256
 
 import pytest
 from tests.federated.device.reporting import AGE, NGRAM, NOW, PERPLEXITY, SMALL, price, request
@@ -15,7 +14,6 @@ from hazemap.federated.device import enrolment
 from hazemap.federated.device.account.charges import Spending, spending
 from hazemap.federated.device.account.privacy_account import PrivacyAccount
 from hazemap.federated.device.account.recipe_account import SPILL, RecipeAccount, rho_of, with_campaigns
-from hazemap.federated.device.recipes.report_request import Schedule
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.recipes.policy import Accounting, Carrier, DeviceLimit
 from hazemap.federated.recipes.policy_document import example
@@ -212,40 +210,6 @@ def test_no_order_of_names_policies_and_reports_passes_any_cap(account):
         assert sum(other.price.epsilon for other in year) <= largest["device"]
 
 
-def test_a_schedule_is_paid_whole_at_its_first_round_and_departures_are_refused(account):
-    whole = price("0.4")
-    fixed = Schedule(((Fraction(2), 1_000), (Fraction(1), 2_000), (Fraction(2), 1_000)), whole, b"three weeks")
-    first = request(price=whole, schedule=fixed)
-    second = replace(first, round=2, local_epsilon=Fraction(1), cohort=2_000)
-    assert "in order" in paid(account, second)
-    assert paid(account, first) is None
-    assert "in order" in paid(account, first), "each round once"
-    assert "departs from the schedule" in paid(account, replace(second, local_epsilon=Fraction(2)))
-    assert "departs from the schedule" in paid(account, replace(second, cohort=1_000))
-    assert "the price of all its rounds" in paid(account, replace(second, price=price("0.1"), achieved=price("0.1")))
-    assert paid(account, second) is None
-    assert spending(account.charges(), 30, NOW).epsilon == Fraction(4, 10)
-    assert spending(account.charges(), 30, NOW).reports == 2
-    assert "the analysis next_word may cost ε" in paid(account, request("0.2"))
-    third = replace(first, round=3)
-    assert paid(account, third, NOW + 29 * DAY) is None
-    assert paid(account, request("0.2"), NOW + 35 * DAY), "the whole price counts as long as any of its rounds does"
-    assert "in order" in paid(account, replace(first, round=4), NOW + 29 * DAY)
-    renamed = replace(POLICY, analyses=(replace(POLICY.analyses[0], name="other"),))
-    taken = account.refusal(replace(second, analysis="other"), renamed, NOW)
-    assert "begun by another analysis" in taken.reason
-    other = Schedule(fixed.rounds, whole, b"three more weeks")
-    assert paid(account, replace(first, schedule=other), NOW + 59 * DAY) is None
-
-
-def test_a_schedule_of_a_field_read_later_costs_that_field_the_whole_price_too(account):
-    whole = price("0.31")
-    fixed = Schedule(((Fraction(2), 1_000),) * 2, whole, b"two")
-    assert paid(account, request(price=whole, schedule=fixed)) is None
-    second = request(price=whole, schedule=fixed, round=2, fields=(NGRAM, AGE))
-    assert "the field profile.age may cost ε = 0.3" in paid(account, second)
-
-
 def test_in_zcdp_the_rhos_add_up_to_that_of_each_epsilon_and_delta(account):
     policy = replace(POLICY, accounting=Accounting.ZCDP)
     cap = rho_of(Fraction(3, 10), Fraction(1, 10**6))
@@ -301,7 +265,6 @@ def test_answers_to_campaigns_are_reports_of_a_field_and_of_nothing_else(account
         {"local_epsilon": 0.5},
         {"local_epsilon": Fraction(-1)},
         {"cohort": True},
-        {"round": 0},
     ],
 )
 def test_a_request_is_made_of_exact_things(wrong):
@@ -309,9 +272,3 @@ def test_a_request_is_made_of_exact_things(wrong):
         request(**wrong)
     with pytest.raises(InputError):
         ReportPrice(Fraction(1), Fraction(0), None, SMALL)
-
-
-def test_a_request_is_known_by_its_recipe_its_round_and_its_audience():
-    keys = {request().key, request(audience=sha256(b"b").digest()).key, request(round=2).key}
-    assert len(keys | {request(recipe=sha256(b"b").digest()).key}) == 4
-    assert request("0.2").key == request("0.3").key

@@ -8,9 +8,9 @@ import pytest
 
 from hazemap.errors import Refused
 from hazemap.federated.device import enrolment
+from hazemap.federated.device.account.charges import ReportRequest
 from hazemap.federated.device.recipes.query_sandbox import QuerySandbox
 from hazemap.federated.device.recipes.recipe_check import admit, check_recipe, sum_price
-from hazemap.federated.device.recipes.report_request import ReportRequest
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.device.store.event_store import PLACE_FIELDS, ApprovedStreams, EventStore
 from hazemap.federated.device.store.row_store import DeviceRows, RowStore

@@ -29,12 +29,12 @@ from tests.federated.device.hostile_bytes import VECTORS, cases, recipes, valid
 from hazemap.codec import parsed
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import CodecError, HazemapError, InputError, Refused
+from hazemap.federated.device.account.charges import ReportRequest
 from hazemap.federated.device.account.recipe_account import reasons_against
 from hazemap.federated.device.policy.consent_policy import Policy, allowed, carried_refusal
 from hazemap.federated.device.recipes.public_recipe_log import PublicRecipeLog
 from hazemap.federated.device.recipes.query_sandbox import QuerySandbox
 from hazemap.federated.device.recipes.recipe_check import admit, sum_price
-from hazemap.federated.device.recipes.report_request import ReportRequest
 from hazemap.federated.device.reports.report_sender import carried_task
 from hazemap.federated.device.server_task import ReadTasks, ServerTask
 from hazemap.federated.protocols.secure_aggregation.messages import Invitation, decode

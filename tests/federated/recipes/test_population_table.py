@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.federated.recipes.asking import recipe, starts, typing
+from tests.federated.recipes.asking import PersonRows, recipe, starts, typing
 
 from hazemap.errors import TableError
 from hazemap.federated.device.recipes.query_sandbox import QuerySandbox
@@ -12,7 +12,6 @@ from hazemap.federated.recipes.features import Categories, NumericEdges, PrefixT
 from hazemap.federated.recipes.population_table import PopulationTable, TokenSequences
 from hazemap.federated.recipes.query_class import AnyQueryOverFields, StreamFieldName, StreamSchema
 from hazemap.federated.recipes.recipe import NoMatch
-from hazemap.federated.recipes.recipe_bins import PersonRows
 from hazemap.federated.recipes.sql_query import SqlQuery
 
 TOKENS = ("a", "b", "é", "zebra")

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from tests.federated.recipes.asking import recipe, typing
+from tests.federated.recipes.asking import PersonRows, recipe, typing
 
 from hazemap.algorithms import Flat
 from hazemap.codec import MESSAGE, dumps, loads
@@ -15,7 +15,7 @@ from hazemap.engines.memory import MemoryTable
 from hazemap.errors import TableError
 from hazemap.federated.recipes.features import NumericEdges, PrefixTree
 from hazemap.federated.recipes.recipe import NoMatch
-from hazemap.federated.recipes.recipe_bins import KNOWN, PersonDraws, PersonRows, RecipeBins
+from hazemap.federated.recipes.recipe_bins import KNOWN, PersonDraws, RecipeBins
 from hazemap.federated.trust.checked_contribution import bounded, contribution
 from hazemap.privacy.budget import PureDP
 from hazemap.queries.algorithm_session import Unrecorded, run

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from tests.federated.recipes.asking import PersonRows
 from tests.federated.server.fleet import AS_OPERATOR, Anything, FakeDevice, Town
 
 from hazemap.codec import dumps
@@ -15,7 +16,6 @@ from hazemap.federated.protocols.secure_aggregation.session_parameters import Mo
 from hazemap.federated.recipes.features import Feature, PrefixTree
 from hazemap.federated.recipes.policy_document import from_toml
 from hazemap.federated.recipes.recipe import Recipe
-from hazemap.federated.recipes.recipe_bins import PersonRows
 from hazemap.federated.recipes.signed_policy import SignedPolicy
 from hazemap.federated.recipes.sql_query import SqlQuery
 from hazemap.federated.server.campaign_spec import Deadlines

@@ -163,8 +163,7 @@ class PopulationTable:
 
     `of` says which holder's rows each person has, int64[people]: in a population that is resampled with replacement
     many people have the same rows, and each draws for themselves. Without it every holder is one person. `key` makes
-    one simulation's draws differ from another's. A device gives the same answer (`recipe_bins.PersonRows` of the same
-    key and number), which tests/federated/recipes/test_population_table.py holds it to.
+    one simulation's draws differ from another's.
 
     >>> texts = TokenSequences.of_texts(["to be", "to do", "or"], length=2)
     >>> PopulationTable.of_people(np.array([7, 7, 9]), (texts,)).people

@@ -2,10 +2,9 @@
 
 The query gives a person's rows, each falls into a bin, and one row is drawn among those that match. Every person adds a
 single 1 to the vector, also those without a match, so silence tells nothing. The law is the same on a device
-(`PersonRows`: what its query gave) and in a simulated population (`population_table.PopulationTable`).
+(`federated.device.recipes.recipe_answer`) and in a simulated population (`population_table.PopulationTable`).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -18,7 +17,6 @@ from hazemap.errors import TableError
 from hazemap.federated.recipes.features import PrefixTree, StringPrefixes
 from hazemap.federated.recipes.recipe import KNOWN as OF_RECIPES
 from hazemap.federated.recipes.recipe import Recipe
-from hazemap.federated.recipes.sql_query import Value
 from hazemap.field_types import check_fields
 from hazemap.machine_code.arrays import Ints
 from hazemap.tables.contribution_bounding import Sensitivity
@@ -50,8 +48,8 @@ class RecipeBins:
     ...     (Feature("words", PrefixTree(("",), ("hello", "world"))),),
     ...     Fraction(4), Fraction(1), Fraction(1, 10**6), 1_000,
     ... )
-    >>> RecipeBins(words).size, RecipeBins(words).total(PersonRows((("hello world",),))).tolist()
-    (6, [0, 0, 0, 1, 0, 0])
+    >>> RecipeBins(words).size
+    6
     """
 
     recipe: Recipe
@@ -91,30 +89,6 @@ class RecipeBins:
 
 KNOWN: tuple[type, ...] = (*OF_RECIPES, RecipeBins)
 """What questions about recipes add to the codec's closed list: `codec.loads(text, KNOWN, Query, MESSAGE)`."""
-
-
-@dataclass(frozen=True)
-class PersonRows:
-    """The rows that a recipe's query gave on one device: the table of one person.
-
-    `key` is the device's secret and `person` its number among people of one key; a device is alone with its own.
-
-    >>> PersonRows((), b"secret").rows
-    ()
-    """
-
-    rows: Sequence[Sequence[Value | None]]
-    key: SamplingKey = 0
-    person: int = 0
-
-    def recipe_bins(self, recipe: Recipe) -> Ints:
-        """The bin of the row that is drawn among those that match."""
-        bins = recipe.bins_of(self.rows)
-        matching = bins[matches(recipe, bins)]
-        draws = PersonDraws(recipe, self.key, np.array([self.person]))
-        if not len(matching):
-            return draws.without_match()
-        return matching[draws.places(np.array([len(matching)]))]
 
 
 @dataclass(frozen=True)

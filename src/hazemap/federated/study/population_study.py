@@ -7,23 +7,23 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Protocol
 
 import numpy as np
 
 from hazemap.errors import InputError, NotOpened, Refused
 from hazemap.federated.device import enrolment
+from hazemap.federated.device.account.charges import ReportRequest
 from hazemap.federated.device.account.device_account import AskedReport, DeviceAccount, PrivateRefusal
 from hazemap.federated.device.policy.consent_policy import Policy, allowed
 from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
 from hazemap.federated.device.recipes.query_sandbox import AdmittedQuery
 from hazemap.federated.device.recipes.recipe_answer import reported_bin
 from hazemap.federated.device.recipes.recipe_check import admit, check_recipe, sum_price
-from hazemap.federated.device.recipes.report_request import ReportRequest
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.device.store.event_store import ApprovedStreams, EventStore
 from hazemap.federated.recipes.policy import ShippedPolicy
 from hazemap.federated.recipes.recipe import Recipe
+from hazemap.federated.recipes.recipe_bins import RecipeTable
 from hazemap.federated.server.study_statement import A_DEVICE, EXCHANGED, NOISE, spent
 from hazemap.federated.study.study_answers import NOTHING, RoundAnswer, StudyAnswers, StudyBudget
 from hazemap.federated.trust.randomised_reports import debiased
@@ -40,13 +40,6 @@ from hazemap.tables.contribution_bounding import OneReport
 IN_THIS_PROCESS = "the population is in this process: whoever runs the study can see every event"
 
 
-class Population(Protocol):
-    """People who answer recipes: a `PopulationTable`, or `StoredDevices`."""
-
-    def recipe_bins(self, recipe: Recipe) -> Ints:
-        """The bin of each person who reports."""
-
-
 @dataclass
 class PopulationStudy:
     """One study of a population, by the rules of a policy: the same refusals and noise as among devices.
@@ -54,7 +47,7 @@ class PopulationStudy:
     Every person's report is drawn from its exact law. Budgets are those of the policy's analysis, kept in memory.
     """
 
-    population: Population
+    population: RecipeTable
     policy: ShippedPolicy
     analysis: str
     stream: Stream = field(default_factory=Stream.from_os)

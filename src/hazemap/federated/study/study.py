@@ -11,9 +11,9 @@ from hazemap.encoders import Encoder
 from hazemap.errors import HazemapError, InputError, TranscriptMismatch, Unanswerable
 from hazemap.federated.recipes.policy import ShippedPolicy
 from hazemap.federated.recipes.recipe import Recipe
-from hazemap.federated.recipes.recipe_bins import RecipeBins
+from hazemap.federated.recipes.recipe_bins import RecipeBins, RecipeTable
 from hazemap.federated.study.http_study import HttpStudy
-from hazemap.federated.study.population_study import Population, PopulationStudy
+from hazemap.federated.study.population_study import PopulationStudy
 from hazemap.federated.study.study_answers import NUMBERS, StudyAnswers, StudyBudget, counts_in_words, counts_of
 from hazemap.privacy.budget import PureDP
 from hazemap.queries.algorithm_session import Session, Unrecorded
@@ -84,7 +84,7 @@ class Study:
 
     def __init__(
         self,
-        server: str | Population,
+        server: str | RecipeTable,
         name: str,
         *,
         token: str | None = None,

@@ -1,13 +1,12 @@
 """Published answers of a study: what devices were asked, counts with intervals, price and statement, as one file."""
 
 import base64
-import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,15 +96,6 @@ def column_of(feature: str) -> str:
     return f"{feature}_" if feature in OWN else feature
 
 
-class StudyContents(NamedTuple):
-    """What a file of a study holds: the fields of a `StudyAnswers`."""
-
-    study: str
-    rounds: tuple[RoundAnswer, ...]
-    statement: Statement
-    confidence: float
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class StudyAnswers(ShownAsTable):
     """Answers of a study, and what its people were promised: asking and looking are over, so all of it is free.
@@ -144,9 +134,9 @@ class StudyAnswers(ShownAsTable):
             raise InputError("a file of a study holds the answers of one round or more, in their order")
 
     @classmethod
-    def open(cls, path: AnyPath) -> Self:
+    def open(cls, path: AnyPath) -> "StudyAnswers":
         """What `save` wrote; `FileError` for a foreign, damaged or newer file, and for another kind of release."""
-        return cls(*_read(Path(path)))
+        return _read(Path(path))
 
     def save(self, path: AnyPath) -> None:
         """Write everything to one Parquet file, whole or not at all."""
@@ -249,20 +239,6 @@ class StudyAnswers(ShownAsTable):
         }
 
 
-def holds_answers(path: AnyPath) -> bool:
-    """Whether a file says that it holds answers of a study: its label alone is read."""
-    import pyarrow.parquet as pq
-
-    try:
-        with Path(path).open("rb") as file:
-            if file.read(4) != b"PAR1":
-                return False
-        label = json.loads((pq.read_metadata(path).metadata or {}).get(LABEL, b"{}"))
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(label, dict) and label.get("kind") == KIND
-
-
 def _table(made: StudyAnswers) -> "pa.Table":
     import pyarrow as pa
 
@@ -308,7 +284,7 @@ def _write(made: StudyAnswers, path: Path) -> None:
         writer.add_key_value_metadata({LABEL: label, **pieces(packed)})
 
 
-def _read(path: Path) -> StudyContents:
+def _read(path: Path) -> StudyAnswers:
     """What `_write` wrote; `FileError` for any other file, and for a damaged one."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -334,7 +310,7 @@ def _read(path: Path) -> StudyContents:
             made = StudyAnswers(str(label["study"]), rounds, statement, float(label["confidence"]))
         if not _table(made).equals(table) or made.prices() != label["rounds"]:
             raise ValueError("its columns are not those of its answers")
-        return StudyContents(made.study, made.rounds, made.statement, made.confidence)
+        return made
 
 
 def _plain(table: "pa.Table") -> "pa.Table":

@@ -21,15 +21,19 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+from hazemap.errors import InputError
 from hazemap.federated.device.store.encrypted_store import EncryptedStore, StoreWrite
+from hazemap.federated.recipes.policy import Carrier
 from hazemap.federated.recipes.query_class import StreamFieldName
+from hazemap.federated.recipes.recipe import Recipe
+from hazemap.field_types import check_fields
 from hazemap.privacy.report_price import ReportPrice
 
 EVERY: Final = 64
 """Charges that are read one by one before they are summed."""
 
-_OWN: Final = ("time", "session")
-"""What charges that cost the same differ in; besides the round, where no schedule counts it."""
+_OWN: Final = ("time", "session", "round")
+"""What charges that cost the same differ in."""
 
 
 class SummedCharge(NamedTuple):
@@ -120,8 +124,7 @@ def _grown(days: tuple[_Day, ...], rows: list[SummedCharge]) -> Iterator[_Day]:
 
 def _alone(row: SummedCharge) -> _Day:
     time = datetime.fromisoformat(row.fields["time"])
-    own = _OWN if row.fields.get("schedule") else (*_OWN, "round")
-    shape = {name: value for name, value in row.fields.items() if name not in own}
+    shape = {name: value for name, value in row.fields.items() if name not in _OWN}
     return _Day(row.number, row.number, time, time, ((json.dumps(shape, sort_keys=True), 1),))
 
 
@@ -138,6 +141,64 @@ def _read_days(plain: bytes) -> tuple[_Day, ...]:
     return tuple(found)
 
 
+@dataclass(frozen=True)
+class ReportRequest:
+    """One report that a device is asked for.
+
+    `recipe` is the digest of the recipe, `fields` what its query truly reads (the database says so, not the recipe),
+    `cohort` the least number of people whose sum is opened. `price` is what the recipe states, and what is paid;
+    `achieved` what the device has computed for ε₀ and the cohort (`privacy.amplification`). `whole` is what its `study`
+    said that all its rounds cost together. `audience` names to whom the report goes: a digest of the roster and the
+    shard, or of the servers and the batch.
+    """
+
+    analysis: str
+    purpose: str
+    recipe: bytes
+    fields: frozenset[StreamFieldName]
+    local_epsilon: Fraction
+    cohort: int
+    price: ReportPrice
+    achieved: ReportPrice
+    carrier: Carrier
+    audience: bytes
+    cohort_fields: frozenset[str] = frozenset()
+    study: str = ""
+    whole: ReportPrice | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.recipe) != 32 or len(self.audience) != 32:
+            raise InputError("a recipe and an audience are named by a digest of 32 bytes")
+        if type(self.local_epsilon) is not Fraction or self.local_epsilon < 0:
+            raise InputError("ε₀ of a report is a fraction of 0 or more")
+        if type(self.cohort) is not int or self.cohort < 1:
+            raise InputError("a cohort is a whole number of at least 1")
+        check_fields(self.price)
+        check_fields(self.achieved)
+
+    @classmethod
+    def of(
+        cls, recipe: Recipe, touched: Iterable[StreamFieldName], achieved: ReportPrice, audience: bytes
+    ) -> "ReportRequest":
+        """A report to a recipe; `touched` is the sandbox's word on what its query reads.
+
+        The ρ that is paid is the one that the device has computed: a recipe states none.
+        """
+        return cls(
+            analysis=recipe.analysis,
+            purpose=recipe.purpose,
+            recipe=bytes.fromhex(recipe.digest),
+            fields=frozenset(touched),
+            local_epsilon=recipe.local_epsilon,
+            cohort=recipe.minimum_cohort,
+            price=ReportPrice(recipe.epsilon, recipe.delta, achieved.rho, achieved.spill),
+            achieved=achieved,
+            carrier=recipe.carrier,
+            audience=audience,
+            cohort_fields=frozenset(each.name for each in recipe.cohort),
+        )
+
+
 KIND = "recipe"
 
 
@@ -145,8 +206,7 @@ KIND = "recipe"
 class RecipeCharge:
     """A price that was paid for one report, by the names of its analysis and of every field that it read.
 
-    `schedule` is the digest of a schedule of rounds whose price is that of all of them together; None for a report that
-    was paid by itself. `number` tells charges apart.
+    `number` tells charges apart.
 
     >>> paid = ReportPrice(Fraction(1, 2), Fraction(1, 10**6))
     >>> age = frozenset({StreamFieldName("profile", "age")})
@@ -162,8 +222,6 @@ class RecipeCharge:
     price: ReportPrice
     recipe: str
     time: datetime
-    schedule: str | None = None
-    round: int = 1
     study: str = ""
     times: int = 1
     """How often it was paid, where it stands for several (`ChargeSums`)."""
@@ -181,8 +239,8 @@ class RecipeCharge:
             "spill": str(self.price.spill),
             "recipe": self.recipe,
             "time": self.time.isoformat(),
-            "schedule": self.schedule,
-            "round": self.round,
+            "schedule": None,
+            "round": 1,
             "study": self.study,
         }
 
@@ -219,8 +277,6 @@ def _recipe_charge(number: int, found: dict[str, Any], times: int = 1) -> Recipe
         price=ReportPrice(Fraction(found["epsilon"]), Fraction(found["delta"]), rho, Fraction(found["spill"])),
         recipe=found["recipe"],
         time=datetime.fromisoformat(found["time"]),
-        schedule=found["schedule"],
-        round=found["round"],
         study=found.get("study", ""),
         times=times,
     )
@@ -229,14 +285,11 @@ def _recipe_charge(number: int, found: dict[str, Any], times: int = 1) -> Recipe
 def spending(charges: Iterable[RecipeCharge], days: int, now: datetime) -> Spending:
     """What those of the charges cost together that are of the last `days`.
 
-    A charge counts until exactly `days` later, and one dated in the future counts. The price of a schedule is that of
-    all its rounds, so it counts once, and whole, as long as any of its rounds counts.
+    A charge counts until exactly `days` later, and one dated in the future counts.
     """
     since = before(now, days)
     chosen = [each for each in charges if since is None or each.time > since]
-    alone = [(each.price, each.times) for each in chosen if each.schedule is None]
-    together = {each.schedule: (each.price, 1) for each in chosen if each.schedule is not None}
-    prices = [*alone, *together.values()]
+    prices = [(each.price, each.times) for each in chosen]
     known = [(*found, times) for price, times in prices if (found := price.in_zcdp) is not None]
     return Spending(
         epsilon=sum((times * price.epsilon for price, times in prices), Fraction(0)),

@@ -29,7 +29,7 @@ from hazemap.errors import FileError, HazemapError, Refused, Unreachable
 from hazemap.federated.device.account.account_clock import AccountClock
 from hazemap.federated.device.account.account_head import ForgottenCharges, HeadSeal, longest_period
 from hazemap.federated.device.account.activity_log import ActivityLog, LogEntry, unanswered
-from hazemap.federated.device.account.charges import ChargeSums
+from hazemap.federated.device.account.charges import ChargeSums, ReportRequest
 from hazemap.federated.device.account.privacy_account import PrivacyAccount
 from hazemap.federated.device.account.recipe_account import RecipeAccount
 from hazemap.federated.device.enrolment import Enrolment
@@ -37,7 +37,6 @@ from hazemap.federated.device.policy.consent_policy import Policy
 from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
 from hazemap.federated.device.printable_text import one_line
 from hazemap.federated.device.recipes.public_recipe_log import PublicRecipeLog, RecipeLogHeads, SeenRecipeLog
-from hazemap.federated.device.recipes.report_request import ReportRequest
 from hazemap.federated.device.reports.report_records import ReportRecords
 from hazemap.federated.device.server_task import ReadTask
 from hazemap.federated.device.store.encrypted_store import EncryptedStore, StoreWrite

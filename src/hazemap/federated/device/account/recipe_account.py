@@ -10,9 +10,7 @@ sent (`report_records`).
 Charges count by the names of analyses and fields, under whatever policy they were made: no update gives anything back.
 A charge adds the price that the recipe states. By basic composition ε's and δ's add (Dwork et al. 2006); where the
 policy counts in zCDP, ρ's add up to the ρ of each (ε, δ). Both are filters: they hold although each price is chosen
-with the answers before it in view (Rogers et al. 2016; Feldman and Zrnic 2021). A tighter sum over rounds holds only
-for a schedule that was fixed before the first answer: its first round stores it and pays for all, and a round that
-departs from it is refused.
+with the answers before it in view (Rogers et al. 2016; Feldman and Zrnic 2021).
 """
 
 import json
@@ -24,6 +22,7 @@ from functools import lru_cache
 
 from hazemap.federated.device.account.charges import (
     RecipeCharge,
+    ReportRequest,
     Spending,
     before,
     dated,
@@ -32,7 +31,6 @@ from hazemap.federated.device.account.charges import (
     summed_recipe_charges,
 )
 from hazemap.federated.device.account.privacy_account import PrivacyAccount, fields_read, shown
-from hazemap.federated.device.recipes.report_request import ReportRequest
 from hazemap.federated.device.store.encrypted_store import EncryptedStore, StoreWrite
 from hazemap.federated.recipes.policy import Accounting, AnalysisBudget, DeviceLimit, FieldBudget, ShippedPolicy
 from hazemap.federated.recipes.query_class import StreamFieldName
@@ -73,7 +71,6 @@ class RecipeAccount:
             *(RecipeRefusal(reason) for reason in _asked(request, analysis)),
             *(RecipeRefusal(reason) for reason in _achieved(request, analysis)),
             *(RecipeRefusal(reason) for reason in _fields(request, policy)),
-            *(RecipeRefusal(reason, private=True) for reason in _departures(request, charges)),
             *(RecipeRefusal(reason, private=True) for reason in _beyond_study(request, charges)),
             *(RecipeRefusal(reason, private=True) for reason in self._spent(request, policy, analysis, charges, now)),
         )
@@ -180,8 +177,6 @@ def _charge(request: ReportRequest, number: int, now: datetime) -> RecipeCharge:
         price=request.price,
         recipe=request.recipe.hex(),
         time=now,
-        schedule=request.schedule.digest.hex() if request.schedule else None,
-        round=request.round,
         study=request.study,
     )
 
@@ -243,23 +238,6 @@ def _too_loud(budget: FieldBudget, asked: Fraction) -> str:
         f"one report that reads {budget.field} may have ε₀ = {shown(budget.local_epsilon)} at most; this one would have"
         f" {shown(asked)}"
     )
-
-
-def _departures(request: ReportRequest, charges: list[RecipeCharge]) -> Iterator[str]:
-    """What departs from the schedule that an analysis has begun."""
-    schedule = request.schedule
-    if schedule is None:
-        return
-    own = [each for each in charges if each.schedule == schedule.digest.hex()]
-    rounds = [each.round for each in own]
-    if any(each.analysis != request.analysis for each in own):
-        yield "this schedule was begun by another analysis"
-    if request.round != max(rounds, default=0) + 1 or request.round > len(schedule.rounds):
-        yield f"a schedule of {len(schedule.rounds)} rounds is answered in order, each once: not {request.round} now"
-    elif (request.local_epsilon, request.cohort) != schedule.rounds[request.round - 1]:
-        yield f"round {request.round} departs from the schedule that was fixed before the first answer"
-    if schedule.price != request.price:
-        yield "a round of a schedule states the price of all its rounds together, as the schedule does"
 
 
 def _passed(

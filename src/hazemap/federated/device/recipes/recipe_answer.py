@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from hazemap.errors import Refused
 from hazemap.federated.device.account.activity_log import RecipeLogEntry
+from hazemap.federated.device.account.charges import ReportRequest
 from hazemap.federated.device.account.device_account import AskedReport
 from hazemap.federated.device.policy.consent_policy import Policy, allowed
 from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
 from hazemap.federated.device.recipes.query_sandbox import AdmittedQuery, EventSource, QuerySandbox
 from hazemap.federated.device.recipes.recipe_check import admit, sum_price
-from hazemap.federated.device.recipes.report_request import ReportRequest
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.device.store.event_store import ApprovedStreams, EventStore
 from hazemap.federated.protocols.secure_aggregation.key_agreement import Coins

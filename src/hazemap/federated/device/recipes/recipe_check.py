@@ -9,9 +9,9 @@ from math import ceil, exp, floor, log10
 from typing import Any
 
 from hazemap.errors import Refused
+from hazemap.federated.device.account.charges import ReportRequest
 from hazemap.federated.device.account.recipe_account import reasons_against
 from hazemap.federated.device.recipes.query_sandbox import AdmittedQuery, QuerySandbox
-from hazemap.federated.device.recipes.report_request import ReportRequest
 from hazemap.federated.recipes.features import (
     BucketRule,
     Categories,
