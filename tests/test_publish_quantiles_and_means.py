@@ -10,7 +10,7 @@ import hazemap
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.random_stream import Stream
 from hazemap.releases.gis.catalogue_facts import columns_of
-from hazemap.releases.page.values_payload import values_payload
+from hazemap.releases.page.map_payload import values_payload
 
 MODELS = ("full", "values-only")
 ASKED = {"value": "v", "low": 0, "high": 130, "box": "13.2,52.4,13.6,52.6", "cells": "quadtree:0", "epsilon": 1}

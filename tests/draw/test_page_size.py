@@ -3,7 +3,7 @@
 import pytest
 
 from hazemap import draw
-from hazemap.draw.page_size import PageSize
+from hazemap.draw.figure_layout import PageSize
 from hazemap.errors import InputError
 
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from tests.draw.tidy import assert_tidy, filled
 
 from hazemap import draw
-from hazemap.draw.figure_layout import FigureLayout
-from hazemap.draw.page_size import PageSize
+from hazemap.draw.figure_layout import FigureLayout, PageSize
 from hazemap.draw.panel_layout import Layout, Room, grid, grown, one, two
 from hazemap.draw.value_charts import draw_histogram, draw_profile
 from hazemap.draw.viewport import NARROWEST, WIDEST, Viewport

@@ -18,8 +18,7 @@ from hazemap.cli.main import main
 from hazemap.errors import FileError, TranscriptMismatch
 from hazemap.privacy.random_stream import Stream
 from hazemap.releases import byte_digest, check_columns, open_release
-from hazemap.releases.column_digests import column_digests, parts
-from hazemap.releases.content_digest import Digest
+from hazemap.releases.column_digests import Digest, column_digests, parts
 from hazemap.releases.geoparquet import digests_of, joined
 from hazemap.trust.curator import CentralPrices
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hazemap.cells import Leaves
 from hazemap.errors import FileError
 from hazemap.releases import Release, byte_digest
-from hazemap.releases.content_digest import Digest
+from hazemap.releases.column_digests import Digest
 from hazemap.spatial.quadtree import Quadtree
 
 from .conftest import BERLIN, flat, nested, released, with_nowhere

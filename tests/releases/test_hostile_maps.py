@@ -14,8 +14,7 @@ import pytest
 
 from hazemap.errors import FileError, HazemapError
 from hazemap.releases import Release, check_whole
-from hazemap.releases.column_digests import column_digests, parts
-from hazemap.releases.content_digest import Digest
+from hazemap.releases.column_digests import Digest, column_digests, parts
 from hazemap.releases.file_metadata import pack, unpack
 from hazemap.releases.geoparquet import digests_of, pieces
 from hazemap.releases.transcript_arrays import packed_arrays, unpacked_arrays

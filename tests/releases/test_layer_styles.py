@@ -20,8 +20,7 @@ from hazemap.releases.gis.layer_styles import (
     for_each_slot,
     value_style,
 )
-from hazemap.releases.gis.qml import expression, qml
-from hazemap.releases.gis.sld import OGC, SLD, sld
+from hazemap.releases.gis.style_files import OGC, SLD, expression, qml, sld
 
 SIGNS = {
     "<": np.less,

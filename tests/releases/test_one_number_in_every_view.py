@@ -23,8 +23,7 @@ from hazemap.privacy.statement_facts import estimand
 from hazemap.releases.estimates import Estimate, PeopleOutside
 from hazemap.releases.exports import total_path
 from hazemap.releases.file_metadata import describe
-from hazemap.releases.page.cell_places import painted
-from hazemap.releases.page.packed_arrays import unpack
+from hazemap.releases.page.packed_arrays import painted, unpack
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, OwnMeans, RowIsPerson
 
 NUMBER = r"(-?\d[\d,]*(?:\.\d+)?)"

@@ -11,7 +11,7 @@ from hazemap.cli.main import main
 from hazemap.errors import InputError
 from hazemap.estimate.noise_drift import moved_p, moved_ps
 from hazemap.privacy.random_stream import Stream
-from hazemap.releases.page.difference_payload import difference_payload
+from hazemap.releases.page.map_payload import difference_payload
 from hazemap.releases.release_difference import ReleaseDifference
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree

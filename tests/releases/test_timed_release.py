@@ -11,8 +11,7 @@ from hazemap import Box, Ledger, TimedRelease
 from hazemap.cli.main import main
 from hazemap.errors import FileError, InputError
 from hazemap.privacy.random_stream import Stream
-from hazemap.releases.column_digests import parts
-from hazemap.releases.content_digest import Digest
+from hazemap.releases.column_digests import Digest, parts
 from hazemap.releases.estimates import PeopleOutside
 from hazemap.releases.geoparquet import joined
 from hazemap.trust.curator import CentralPrices

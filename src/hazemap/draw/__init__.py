@@ -3,13 +3,11 @@
 from hazemap.draw.cell_densities import shown_part
 from hazemap.draw.density_grids import draw_grids
 from hazemap.draw.error_by_cell_size import ErrorCurve, draw_plan
-from hazemap.draw.figure_layout import encode, save
+from hazemap.draw.figure_layout import PageSize, encode, save
 from hazemap.draw.heatmaps import draw_heatmap
 from hazemap.draw.maps import MapPanel, draw_map, draw_side_by_side
-from hazemap.draw.page_size import PageSize
 from hazemap.draw.share_maps import Beside, draw_shares
-from hazemap.draw.small_maps import draw_small_maps
-from hazemap.draw.small_share_maps import draw_small_shares
+from hazemap.draw.small_maps import draw_small_maps, draw_small_shares
 from hazemap.draw.themes import DARK, LIGHT, Theme, theme_named
 from hazemap.draw.viewport import MapExtent
 

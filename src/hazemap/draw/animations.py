@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hazemap.cellmap import CellMap
 from hazemap.draw.figure_layout import SAME_BYTES
-from hazemap.draw.small_maps import draw_small_maps
-from hazemap.draw.small_share_maps import draw_small_shares
+from hazemap.draw.small_maps import draw_small_maps, draw_small_shares
 from hazemap.errors import InputError
 from hazemap.files.atomic_write import write_whole
 from hazemap.machine_code.arrays import Floats

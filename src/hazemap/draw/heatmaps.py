@@ -17,7 +17,7 @@ from hazemap.draw.colour_scales import (
     error_palette,
     quantile,
 )
-from hazemap.draw.figure_layout import MARGIN, FigureLayout, paged
+from hazemap.draw.figure_layout import MARGIN, FigureLayout, PageSize, paged
 from hazemap.draw.ground import Ground
 from hazemap.draw.legends import (
     ERROR_LEGEND_WIDTH,
@@ -29,7 +29,6 @@ from hazemap.draw.legends import (
     head_errors,
 )
 from hazemap.draw.maps import GAP, LEGEND_GAP, STRIP, MapPanel, panels_of
-from hazemap.draw.page_size import PageSize
 from hazemap.draw.panel_layout import grown, may_grow
 from hazemap.draw.themes import LIGHT, Theme
 from hazemap.draw.viewport import MapExtent, Viewport

@@ -14,7 +14,7 @@ from hazemap.cellmap import CellMap
 from hazemap.draw.cell_densities import DensitySurface
 from hazemap.draw.cell_painting import PolygonCells, points_across
 from hazemap.draw.colour_scales import DensityScale, ErrorClasses, error_palette
-from hazemap.draw.figure_layout import MARGIN, FigureLayout, height, paged, wrapped
+from hazemap.draw.figure_layout import MARGIN, FigureLayout, PageSize, height, paged, wrapped
 from hazemap.draw.ground import Ground
 from hazemap.draw.legends import (
     DENSITY_LEGEND_HEIGHT,
@@ -27,7 +27,6 @@ from hazemap.draw.legends import (
     draw_graticule,
     head_errors,
 )
-from hazemap.draw.page_size import PageSize
 from hazemap.draw.panel_layout import Layout, Room, grid, grown, may_grow, one, two
 from hazemap.draw.themes import LIGHT, Theme
 from hazemap.draw.viewport import MapExtent, Viewport

@@ -13,7 +13,7 @@ from hazemap.cellmap import CellMap
 from hazemap.draw.cell_densities import DensitySurface
 from hazemap.draw.cell_painting import shapes_of
 from hazemap.draw.colour_scales import DensityScale, ValueScale
-from hazemap.draw.figure_layout import MARGIN, FigureLayout, paged, wrapped
+from hazemap.draw.figure_layout import MARGIN, FigureLayout, PageSize, paged, wrapped
 from hazemap.draw.figure_layout import width as text_width
 from hazemap.draw.ground import Ground
 from hazemap.draw.legends import (
@@ -25,7 +25,6 @@ from hazemap.draw.legends import (
     draw_values,
     fitting,
 )
-from hazemap.draw.page_size import PageSize
 from hazemap.draw.panel_layout import Layout, Room, grid, grown, may_grow
 from hazemap.draw.themes import LIGHT, Theme
 from hazemap.draw.viewport import MapExtent, Viewport

@@ -9,11 +9,10 @@ import numpy as np
 
 from hazemap.draw.cell_painting import CellShapes, Palette, shapes_of
 from hazemap.draw.colour_scales import ValueScale, error_classes, error_palette
-from hazemap.draw.figure_layout import MARGIN, FigureLayout, paged
+from hazemap.draw.figure_layout import MARGIN, FigureLayout, PageSize, paged
 from hazemap.draw.figure_layout import width as text_width
 from hazemap.draw.ground import Ground
 from hazemap.draw.legends import ROW, SWATCH, degrees, draw_error_row, draw_values, error_rows, round_steps
-from hazemap.draw.page_size import PageSize
 from hazemap.draw.panel_layout import grid
 from hazemap.draw.themes import LIGHT, Theme
 from hazemap.draw.viewport import MapExtent, Viewport

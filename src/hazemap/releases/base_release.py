@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from hazemap.releases.gis.layer_styles import LayerStyle
-    from hazemap.releases.page.notebook_frame import PageFrame
+    from hazemap.releases.page.page_file import PageFrame
     from hazemap.spatial.bounding_box import Box
 
 Contents = MapContents | MarkedContents | MarkedSlotsContents | StatisticsContents | TimedContents
@@ -167,14 +167,13 @@ class BaseRelease(ABC):
         `title` is its heading, by default the name of the data set. `outlines` are lines to draw over it, such as
         districts, and `box` the part that is shown at first. `InputError` where hazemap's page was not built.
         """
-        from hazemap.releases.page.page_file import filled, template
-        from hazemap.releases.page.page_view import page_view
+        from hazemap.releases.page.page_file import filled, page_view, template
 
         return filled(template(), self.page_data(title) | page_view(self, outlines, box))
 
     def explore(self, height: int = 640, title: str | None = None) -> "PageFrame":
         """The page of the release inside a notebook, so many pixels high: see `to_html`."""
-        from hazemap.releases.page.notebook_frame import PageFrame
+        from hazemap.releases.page.page_file import PageFrame
 
         return PageFrame(self.to_html(title), height)
 
@@ -301,7 +300,7 @@ class BaseRelease(ABC):
 
     def _repr_html_(self) -> str:
         from hazemap.releases.notebook_card import card
-        from hazemap.releases.page.notebook_frame import folded
+        from hazemap.releases.page.page_file import folded
 
         small = self.told <= MOST_IN_NOTEBOOKS
         try:

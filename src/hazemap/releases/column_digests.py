@@ -1,15 +1,64 @@
-"""Digests of the columns of a table, block of rows by block, so that a part of a file can be checked alone."""
+"""Digests of what a file holds: of parts one after another, and of the columns of a table.
 
+Columns are digested block of rows by block, so that a part of a file can be checked alone.
+"""
+
+import hashlib
+import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.releases.content_digest import Digest, Long
-
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+class Long(NamedTuple):
+    """A byte string in pieces, which is never whole in memory."""
+
+    length: int
+    pieces: Iterator[memoryview]
+
+
+class Digest:
+    """SHA-256 over a sequence of byte strings, each with its length, so that none can lend bytes to the next."""
+
+    def __init__(self) -> None:
+        self._sum = hashlib.sha256()
+
+    def add(self, *parts: bytes | memoryview | Long) -> None:
+        """Go on with these parts."""
+        for part in parts:
+            if isinstance(part, Long):
+                self._sum.update(part.length.to_bytes(8, "little"))
+                for piece in part.pieces:
+                    self._sum.update(piece)
+                continue
+            self._sum.update(memoryview(part).nbytes.to_bytes(8, "little"))
+            self._sum.update(part)
+
+    def text(self) -> str:
+        """The digest of all parts so far, in hexadecimal digits."""
+        return self._sum.hexdigest()
+
+    def seal(self, label: dict[str, Any]) -> str:
+        """The label as text, with the digest of all parts and of itself."""
+        self.add(_canonical(label).encode())
+        return _canonical({**label, "digest": self._sum.hexdigest()})
+
+    def check(self, label: dict[str, Any]) -> None:
+        """Raise `ValueError` unless the label was sealed with these parts."""
+        said = label.pop("digest")
+        self.add(_canonical(label).encode())
+        if said != self._sum.hexdigest():
+            raise ValueError("its content does not match its digest")
+
+
+def _canonical(data: Any) -> str:
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
 
 MOST_LETTERS, MOST_IN_MEMORY = 1 << 34, 1 << 30
 """Bytes of texts of dictionaries in a file, as often as rows name them: how many are digested, and how many may be in
@@ -21,7 +70,7 @@ AT_ONCE = 1 << 24
 
 def column_digests(table: "pa.Table") -> dict[str, str]:
     """SHA-256 of each column, the parts of `bbox` apart, by its name."""
-    return {name: _digest(name, column) for name, column in _flat(table)}
+    return {name: _column_digest(name, column) for name, column in _flat(table)}
 
 
 def parts(table: "pa.Table") -> Iterator[bytes]:
@@ -35,7 +84,7 @@ def _flat(table: "pa.Table") -> Iterator[tuple[str, "pa.ChunkedArray"]]:
     return zip(flat.column_names, flat.columns, strict=True)
 
 
-def _digest(name: str, column: "pa.ChunkedArray") -> str:
+def _column_digest(name: str, column: "pa.ChunkedArray") -> str:
     digest = Digest()
     digest.add(*_parts(name, column))
     return digest.text()

@@ -80,7 +80,7 @@ def _geojson(release: "BaseRelease", path: Path) -> None:
 
 def _geopackage(release: "BaseRelease", path: Path) -> None:
     """The statement is the layer's description, and whole in its metadata; styles are in a table that QGIS reads."""
-    from hazemap.releases.gis.geopackage_styles import with_styles
+    from hazemap.releases.gis.style_files import with_styles
 
     statement = release.statement
     metadata = {"statement": json.dumps(statement.to_json(), ensure_ascii=False)}
@@ -155,14 +155,14 @@ def _styles(release: "BaseRelease") -> "list[LayerStyle]":
 
 def _qml(release: "BaseRelease", path: Path) -> None:
     """The default style, for QGIS."""
-    from hazemap.releases.gis.qml import qml
+    from hazemap.releases.gis.style_files import qml
 
     write_whole(path, qml(_first(release)).encode())
 
 
 def _sld(release: "BaseRelease", path: Path) -> None:
     """The default style, for all else."""
-    from hazemap.releases.gis.sld import sld
+    from hazemap.releases.gis.style_files import sld
 
     write_whole(path, sld(_first(release), path.stem).encode())
 

@@ -18,6 +18,7 @@ from hazemap.releases import byte_digest
 from hazemap.releases.column_digests import (
     MOST_IN_MEMORY,
     MOST_LETTERS,
+    Digest,
     column_digests,
     letters_of,
     numbers_of,
@@ -25,7 +26,6 @@ from hazemap.releases.column_digests import (
     plain,
     texts_of,
 )
-from hazemap.releases.content_digest import Digest
 from hazemap.releases.contents_of_answers import (
     marked_contents,
     marked_slots_contents,

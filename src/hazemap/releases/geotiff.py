@@ -21,7 +21,7 @@ from hazemap.errors import FileError
 from hazemap.files.atomic_write import whole
 from hazemap.gdal.tiff_files import copy_optimised, new_tiff, open_tiff
 from hazemap.releases import byte_digest
-from hazemap.releases.content_digest import Digest, Long
+from hazemap.releases.column_digests import Digest, Long
 from hazemap.releases.file_metadata import (
     MapContents,
     describe,

@@ -229,6 +229,6 @@ class MarkedRelease(Release, contents=MarkedContents):
 
     def page_data(self, title: str | None = None) -> dict[str, Any]:
         """What a page is told of the map and its marks."""
-        from hazemap.releases.page.marks_payload import marks_payload
+        from hazemap.releases.page.map_payload import marks_payload
 
         return marks_payload(self, WIDE, title)

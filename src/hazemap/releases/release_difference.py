@@ -19,7 +19,7 @@ from hazemap.estimate.confidence_margins import margins
 from hazemap.estimate.noise_drift import holm, moved_ps
 from hazemap.machine_code.arrays import Floats, Ints
 from hazemap.releases.cell_geometry import CellGeometry
-from hazemap.releases.page.page_view import page_view
+from hazemap.releases.page.page_file import page_view
 from hazemap.spatial.quadtree import Quadtree
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class ReleaseDifference:
         box: "Box | None" = None,
     ) -> str:
         """One page for a browser, which asks no other machine for anything: as `BaseRelease.to_html` makes one."""
-        from hazemap.releases.page.difference_payload import difference_payload
+        from hazemap.releases.page.map_payload import difference_payload
         from hazemap.releases.page.page_file import filled, template
 
         return filled(template(), difference_payload(self, title) | page_view(self.after, outlines, box))

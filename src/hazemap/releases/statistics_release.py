@@ -355,7 +355,7 @@ class Statistics(BaseRelease, contents=StatisticsContents):
 
     def page_data(self, title: str | None = None) -> dict[str, Any]:
         """What a page is told of the statistics."""
-        from hazemap.releases.page.values_payload import values_payload
+        from hazemap.releases.page.map_payload import values_payload
 
         return values_payload(self, title)
 

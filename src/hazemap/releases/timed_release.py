@@ -202,7 +202,7 @@ class TimedRelease(Release, contents=TimedContents):
 
     def page_data(self, title: str | None = None) -> dict[str, Any]:
         """What a page is told of the map and its slots."""
-        from hazemap.releases.page.slots_payload import slots_payload
+        from hazemap.releases.page.map_payload import slots_payload
 
         return slots_payload(self, title)
 

@@ -13,9 +13,7 @@ import shapely
 from shapely.geometry import mapping
 
 from hazemap.releases import MarkedRelease, Release
-from hazemap.releases.page.asking_marks_payload import asking_marks_of
-from hazemap.releases.page.asking_payload import asking_of
-from hazemap.releases.page.asking_slots_payload import asking_slots_of
+from hazemap.releases.page.asking_payload import asking_marks_of, asking_of, asking_slots_of
 from hazemap.releases.timed_release import TimedRelease
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.plane import PlaneBox, plane_of

@@ -14,9 +14,8 @@ import hazemap
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import leading
 from hazemap.releases import MarkedRelease, Statistics, TimedRelease
-from hazemap.releases.page import page_file, slots_payload, values_payload
-from hazemap.releases.page.cell_places import painted
-from hazemap.releases.page.packed_arrays import unpack
+from hazemap.releases.page import map_payload, page_file
+from hazemap.releases.page.packed_arrays import painted, unpack
 
 
 @pytest.fixture(scope="module")
@@ -110,8 +109,8 @@ def test_statistics_without_bins_have_no_histogram(statistics):  # noqa: F811
 
 
 def test_more_numbers_than_a_browser_can_hold_are_refused(timed, statistics, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(slots_payload, "MOST_NUMBERS", 100)
-    monkeypatch.setattr(values_payload, "MOST_NUMBERS", 100)
+    monkeypatch.setattr(map_payload, "MOST_SLOT_NUMBERS", 100)
+    monkeypatch.setattr(map_payload, "MOST_NUMBERS", 100)
     with pytest.raises(InputError, match="at most 100 numbers"):
         timed.page_data()
     with pytest.raises(InputError, match="at most 100 numbers"):

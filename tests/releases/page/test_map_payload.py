@@ -16,9 +16,8 @@ from hazemap.releases import Release, base_release
 from hazemap.releases.notebook_card import card
 from hazemap.releases.page import map_payload as module
 from hazemap.releases.page import page_file
-from hazemap.releases.page.cell_places import _rings, painted
 from hazemap.releases.page.map_payload import map_payload
-from hazemap.releases.page.packed_arrays import unpack
+from hazemap.releases.page.packed_arrays import _rings, painted, unpack
 from hazemap.releases.page.page_file import filled
 from hazemap.spatial.h3_hexagons import Hexagons
 

@@ -21,7 +21,7 @@ from hazemap.files.atomic_write import whole
 from hazemap.privacy.statement import Statement
 from hazemap.queries.noisy_queries import Answer
 from hazemap.releases.base_release import AnyPath
-from hazemap.releases.content_digest import Digest
+from hazemap.releases.column_digests import Digest
 from hazemap.releases.estimates import decimals
 from hazemap.releases.file_metadata import OF_RECIPES as KIND
 from hazemap.releases.file_metadata import STUDIES, inflated, parse_label, reading, understood

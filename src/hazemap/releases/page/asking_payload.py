@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cellmap import Independent, Noise
+from hazemap.cells import Leaves
+from hazemap.estimate.shrinkage import TreeLevels
 from hazemap.estimate.slot_maps import SlotNoise
 from hazemap.estimate.smooth_disaggregation import EvenDisaggregation
 from hazemap.estimate.tree_least_squares import ConsistentEstimate, RegularTreeEstimate
@@ -23,6 +25,9 @@ from hazemap.spatial.plane import plane_of
 
 if TYPE_CHECKING:
     from hazemap.releases.map_release import Release
+    from hazemap.releases.marked_release import MarkedRelease
+    from hazemap.releases.timed_release import TimedRelease
+
 
 GRAIN = 1e10
 """Corners of polygons are whole numbers of 1/GRAIN degrees, where they are: then they take fewer bytes."""
@@ -177,3 +182,62 @@ def _forest(noise: ConsistentEstimate) -> dict[str, Any]:
 def _or_none(variance: float) -> float | None:
     """JSON has no infinity."""
     return float(variance) if np.isfinite(variance) else None
+
+
+def asking_marks_of(release: "MarkedRelease") -> dict[str, Any] | None:
+    """What questions about people need (`asking_of`), and with it the numbers with and without each mark (`marks`).
+
+    Each is a sum of some of the `sides` noisy counts of a cell, all of one `stddev` and `kurtosis`.
+    """
+    asking, counts = asking_of(release), release.counts
+    if asking is None:
+        return None
+    marks = []
+    for mark in release.marks:
+        having = counts.marks.having(mark)
+        with_, without = counts.sides[having].sum(axis=0), counts.sides[~having].sum(axis=0)
+        marks.append(
+            {
+                "name": mark,
+                "sides": int(having.sum()),
+                "marked": packed_floats(with_),
+                "without": packed_floats(without),
+            }
+        )
+    law = {"stddev": counts.stddev, "kurtosis": counts.kurtosis, "grain": counts.grain}
+    return {**asking, "marks": {**law, "sides": counts.marks.sides, "each": marks}}
+
+
+def asking_slots_of(release: "TimedRelease") -> dict[str, Any] | None:
+    """What questions about all slots need (`asking_of`), and with it what those about some of them need (`slots`)."""
+    maps, asking = release.maps, asking_of(release)
+    if asking is None:
+        return None
+    ground = CellGeometry(maps.cells)
+    slots = {
+        "names": list(release.slots),
+        "ground": packed_ground(ground),
+        "extent": list(ground.extent),
+        "unbiased": packed_floats(maps.unbiased.ravel()),
+        "values": packed_floats(maps.guess.ravel()),
+        "day": _least_squares(maps.day),
+        "slot": _least_squares(maps.slot),
+        "generations": _generations(maps.cells),
+    }
+    return {**asking, "slots": slots}
+
+
+def _least_squares(found: ConsistentEstimate) -> dict[str, Any]:
+    return {"stddev": packed_floats(found.stddev), "noise": packed_noise(found)}
+
+
+def _generations(cells: Leaves) -> list[dict[str, Any]] | None:
+    """The cells and all around them, from the coarsest cell of the map down, which tell how unevenly people lie."""
+    if cells.nested:
+        return None
+    levels = TreeLevels(cells).levels
+    coarsest = next((level for level, here in enumerate(levels) if (here.leaf >= 0).any()), 0)
+    return [
+        {"parent": packed_steps(here.parent), "leaf": packed_steps(here.leaf), "area": packed_floats(here.area)}
+        for here in levels[coarsest:]
+    ]

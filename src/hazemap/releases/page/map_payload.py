@@ -1,4 +1,7 @@
-"""What a page is told of a map, as JSON: cells with their intervals, scales and colours of pictures, the statement."""
+"""What the page of each kind of release is told, as JSON: cells with intervals, scales and colours, the statement.
+
+A map, one with marks, one with time, statistics of a value, or the difference of two releases.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -6,22 +9,67 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from hazemap.base_map import base_map
 from hazemap.cellmap import CellMap
 from hazemap.draw.cell_densities import DensitySurface
-from hazemap.draw.colour_scales import DensityScale
+from hazemap.draw.colour_scales import DENSITY_COLOURS, ERROR_BREAKS, ERROR_COLOURS, UNKNOWN, DensityScale, ValueScale
 from hazemap.draw.viewport import Viewport
 from hazemap.errors import InputError
-from hazemap.machine_code.arrays import Ints
+from hazemap.estimate.confidence_margins import reach
+from hazemap.machine_code.arrays import Floats, Ints
+from hazemap.privacy.statement_facts import Estimand
 from hazemap.releases.estimates import Estimate, PeopleOutside, after_choosing
-from hazemap.releases.page.asking_payload import asking_of
-from hazemap.releases.page.cell_places import names, painted, places
-from hazemap.releases.page.packed_arrays import pack
-from hazemap.releases.page.release_facts import release_facts
-from hazemap.spatial.plane import ground_unit
+from hazemap.releases.page.asking_payload import asking_marks_of, asking_of, asking_slots_of
+from hazemap.releases.page.packed_arrays import names, pack, painted, places
+from hazemap.releases.page.page_file import AROUND
+from hazemap.releases.statistic_estimates import records_of
+from hazemap.spatial.plane import PlaneQuadtree, ground_unit, plane_of
 
 if TYPE_CHECKING:
+    from hazemap.releases.base_release import BaseRelease
     from hazemap.releases.map_release import Release
+    from hazemap.releases.marked_release import MarkedRelease
+    from hazemap.releases.release_difference import ReleaseDifference
+    from hazemap.releases.statistics_release import Statistics
+    from hazemap.releases.timed_release import TimedRelease
+
+
+VERSION = 1
+"""The version of the data; a page of another one says so."""
+
+
+def release_facts(release: "BaseRelease", kind: str, title: str | None) -> dict[str, Any]:
+    """Everything of a release's page but its numbers, as JSON; `kind` says which numbers follow."""
+    tree, statement = release.cells.tree, release.statement
+    plane = plane_of(tree)
+    return {
+        "page": VERSION,
+        "kind": kind,
+        "title": statement.dataset if title is None else title,
+        "counted": release.counted,
+        "estimand": Estimand.of(statement.bounding)._asdict(),
+        "line": statement.line(),
+        "text": statement.text(),
+        "statement": statement.to_json(),
+        "method": statement.method,
+        "unit": ground_unit(tree).name,
+        "plane": None if plane is None else _plane(plane),
+        "colours": {
+            "density": list(DENSITY_COLOURS),
+            "error": list(ERROR_COLOURS),
+            "breaks": list(ERROR_BREAKS),
+            "unknown": UNKNOWN,
+        },
+        "base": None if plane is not None else base_map(release.ground.extent, AROUND).to_json(),
+    }
+
+
+def _plane(plane: PlaneQuadtree) -> dict[str, Any]:
+    facts = ("unit", "crs", "down", "x", "y", "size")
+    return {name: getattr(plane, name) for name in facts}
+
 
 MOST_LISTED = 10
 
@@ -115,3 +163,181 @@ def _scale(surfaces: list[DensitySurface]) -> dict[str, float]:
 def interval(found: Estimate) -> dict[str, float]:
     """An estimate as the page takes it."""
     return {"best_guess": found.best_guess, "stddev": found.stddev, "low": found.low, "high": found.high}
+
+
+def marks_payload(release: "MarkedRelease", wide: float, title: str | None = None) -> dict[str, Any]:
+    """Everything that a page shows of a map with marks; `InputError` for one of more cells than a page can show.
+
+    A share whose interval is wider than `wide` is not shown.
+    """
+    facts = counts_payload(release, "marks", title)
+    positions = painted(release.cells)
+    columns = release.columns(positions)
+    known = np.concatenate([release.known(mark)[positions] for mark in release.marks])
+    scale, whole = ValueScale.of(known), release.share()
+    marks = [
+        {
+            "name": mark,
+            **{what: floats(columns[f"{mark}_{what}"]) for what in ("share", "low", "high")},
+            "whole": {"value": share.value, "low": share.low, "high": share.high},
+        }
+        for mark, share in zip(release.marks, whole.shares, strict=True)
+    ]
+    shares = {"low": max(scale.low, 0.0), "high": min(scale.high, 1.0)}
+    return {**facts, "marks": marks, "shares": shares, "wide": wide, "asking": asking_marks_of(release)}
+
+
+MOST_SLOT_NUMBERS = 1 << 22
+"""Of one page, a number for every cell in every slot: some hundred megabytes of a browser's memory."""
+
+
+def slots_payload(release: "TimedRelease", title: str | None = None) -> dict[str, Any]:
+    """Everything that a page shows of a map with time; `InputError` for one of more numbers than a page can hold."""
+    numbers = release.maps.cells.size * len(release.slots)
+    if numbers > MOST_SLOT_NUMBERS:
+        raise InputError(
+            f"a page shows at most {MOST_SLOT_NUMBERS:,} numbers, and this map has {numbers:,} of its"
+            f" {len(release.slots):,} slots: draw a picture of some slots with `hazemap show --slot`"
+        )
+    facts = counts_payload(release, "slots", title)
+    return {**facts, "slots": _slots(release), "asking": asking_slots_of(release)}
+
+
+def _slots(release: "TimedRelease") -> dict[str, Any]:
+    """The cells that are counted in every slot, and their numbers, one slot after another.
+
+    A slot is painted as finely as it was counted; `holder` says which of its cells each of the total's lies in.
+    """
+    maps, each = release.maps, release.by_slot
+    leaves, total = maps.cells, painted(release.cells)
+    positions = painted(leaves)
+    at = np.full(leaves.size, -1)
+    at[positions] = np.arange(len(positions))
+    tables = [made.columns(positions) for made in each]
+    surfaces = [DensitySurface.of(made.map) for made in each]
+    area = tables[0][f"area_{ground_unit(leaves.tree).column}"]
+    numbers = {name: floats([table[name] for table in tables]) for name in ("best_guess", "unbiased", "low", "high")}
+    return {
+        "names": list(release.slots),
+        "cells": {
+            "places": places(leaves, positions),
+            "names": names(leaves, positions),
+            "area": floats(area),
+            "stddev": floats(tables[0]["stddev"]),
+            **numbers,
+        },
+        "holder": pack(at[maps.holder[total]].astype(np.int32)),
+        "totals": [interval(made.total()) for made in each],
+        "densest": [densest(made) for made in each],
+        "scales": scales(surfaces, surfaces),
+    }
+
+
+MOST_NUMBERS = 1 << 24
+"""Of one page, of all statistics and bins together: 64 megabytes."""
+
+
+def values_payload(release: "Statistics", title: str | None = None) -> dict[str, Any]:
+    """Everything that a page shows of statistics; `InputError` for more numbers than a page can hold.
+
+    Numbers stand one slot after another, those of a slot in the order of the cells' places; NaN where too few people
+    are.
+    """
+    encoding = release.measurements.tree.value_encoding
+    numbers = release.measurements.tree.places * (4 * len(release.statistics) + sum(encoding.levels[:1]) + 3)
+    if numbers > MOST_NUMBERS:
+        raise InputError(
+            f"a page shows at most {MOST_NUMBERS:,} numbers, and these statistics are {numbers:,}: draw a picture with"
+            " `hazemap show`, or export them"
+        )
+    leaves, positions = release.cells, painted(release.cells)
+
+    def by_slot(column: Floats) -> dict[str, Any]:
+        """Numbers of places, one slot after another."""
+        return floats(column.reshape(leaves.size, len(release.slots), -1)[positions].transpose(1, 0, 2))
+
+    found = {statistic: release.found(statistic) for statistic in release.statistics}
+    guess, error = release.guesses
+    people, stddev, margin = release.measurements.numbers(np.arange(release.measurements.tree.places)[:, None])
+    area = release.ground.km2[positions]
+    return {
+        **release_facts(release, "values", title),
+        "value": release.value,
+        "slots": list(release.slots),
+        "bounds": [encoding.low, encoding.high],
+        "threshold": release.measurements.threshold,
+        "records": records_of(release.statement.bounding, release.measurements),
+        "bin_width": encoding.width / encoding.bins if encoding.bins else None,
+        "said": " ".join(filter(None, (release.summary()[1], release.who_counts))),
+        "cells": {"places": places(leaves, positions), "names": names(leaves, positions), "area": floats(area)},
+        "people": {"count": by_slot(people), "stddev": stddev, "margin": margin, "most": float(people.max())},
+        "statistics": [
+            {
+                "name": name,
+                **{what: by_slot(getattr(each, what)) for what in ("value", "stddev", "low", "high")},
+                "bias": None if each.bias is None else by_slot(each.bias),
+                "scale": _value_scale(each.value, each.stddev, _value_bounds(release, name)),
+            }
+            for name, each in found.items()
+        ],
+        "guess": {
+            "value": by_slot(guess),
+            "stddev": by_slot(error),
+            "scale": _value_scale(guess, error, _value_bounds(release, "mean")),
+        },
+        "histogram": _histogram(release, by_slot),
+    }
+
+
+def _value_bounds(release: "Statistics", statistic: str) -> tuple[float, float]:
+    """Between which a statistic lies, whatever people are like."""
+    encoding = release.measurements.tree.value_encoding
+    return (0.0, encoding.width**2 / 4) if statistic == "variance" else (encoding.low, encoding.high)
+
+
+def _value_scale(values: Floats, errors: Floats, bounds: tuple[float, float]) -> dict[str, float]:
+    """The colours of pictures: see `ValueScale.of`."""
+    known = errors[np.isfinite(errors)]
+    scale = ValueScale.of(values, bounds, float(np.median(known)) if known.size else 0.0)
+    return {"low": scale.low, "high": scale.high}
+
+
+def _histogram(release: "Statistics", by_slot: Any) -> dict[str, Any] | None:
+    """People in bins of the value, NaN in places where nothing was asked; None where there are no bins."""
+    encoding = release.measurements.tree.value_encoding
+    if not encoding.bins:
+        return None
+    try:
+        people, stddev, kurtosis = release.measurements.histograms
+    except InputError:  # an estimator that asked for no bins
+        return None
+    margin = float(reach(0.95, np.array(kurtosis))) * stddev
+    return {"edges": encoding.edges(1).tolist(), "people": by_slot(people), "margin": margin}
+
+
+def difference_payload(found: "ReleaseDifference", title: str | None = None) -> dict[str, Any]:
+    """Everything that a page shows of a difference; `InputError` for one of more cells than a page can show.
+
+    The colours go as far to either side as 99 % of the cells that changed.
+    """
+    if found.cells.size > MOST_CELLS:
+        raise InputError(f"a page shows at most {MOST_CELLS:,} cells, and this difference has {found.cells.size:,}")
+    positions, changed, km2 = painted(found.cells), found.changed, found.ground.km2
+    low, high = found.interval
+    numbers = {"difference": found.difference, "stddev": found.stddev, "low": low, "high": high}
+    return {
+        **release_facts(found.after, "difference", title),
+        "before": {"title": found.before.statement.dataset, "line": found.before.statement.line()},
+        "cells": {"places": places(found.cells, positions), "names": names(found.cells, positions)},
+        **{name: floats(column[positions]) for name, column in numbers.items()},
+        "area": floats(km2[positions]),
+        "changed": pack(changed[positions].astype(np.uint8)),
+        "most": _most(found.difference, changed),
+        "most_density": _most(found.difference / np.where(km2 > 0, km2, np.inf), changed),
+    }
+
+
+def _most(numbers: Floats, changed: NDArray[np.bool_]) -> float:
+    """Where the colours of a scale end."""
+    seen = np.abs(numbers[changed] if changed.any() else numbers)
+    return max(float(np.quantile(seen, 0.99)), 1e-9)

@@ -3,10 +3,20 @@
 import html
 import json
 import re
+from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from hazemap.errors import InputError
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.plane import PlaneBox, plane_of
+
+if TYPE_CHECKING:
+    from geopandas import GeoDataFrame
+
+    from hazemap.releases.base_release import BaseRelease
+
 
 TEMPLATE = "page.html"
 """What `web/page` is built into; a wheel carries it, a clone builds it."""
@@ -62,3 +72,65 @@ def script_text(payload: dict[str, Any]) -> str:
 def _seen(text: str, backslash: str) -> str:
     """A text in which letters that turn others about are seen, by their numbers, and halves of letters are gone."""
     return HALVES.sub("\ufffd", TURNING.sub(lambda found: f"{backslash}u{ord(found[0]):04x}", text))
+
+
+SHORTEST, TALLEST = 200, 4000
+"""Pixels."""
+
+
+@dataclass(frozen=True)
+class PageFrame:
+    """What `release.explore()` gives: a notebook shows it as the page of the release.
+
+    The frame is sandboxed: its script can reach neither the notebook nor the network, wherever notebooks are shown.
+
+    >>> PageFrame("<p>a page</p>", 300)._repr_html_()[:50]
+    '<iframe title="hazemap" sandbox="allow-scripts" lo'
+    """
+
+    page: str
+    height: int = 640
+
+    def __post_init__(self) -> None:
+        if not SHORTEST <= self.height <= TALLEST:
+            raise InputError(f"a page in a notebook is {SHORTEST} to {TALLEST} pixels high; found {self.height}")
+
+    def _repr_html_(self) -> str:
+        look = f"width:100%;height:{self.height}px;border:1px solid #ccc"
+        frame = f'<iframe title="hazemap" sandbox="allow-scripts" loading="lazy" style="{look}"'
+        return f'{frame} srcdoc="{html.escape(self.page)}"></iframe>'
+
+
+def folded(frame: PageFrame) -> str:
+    """A page in a notebook that opens when somebody wants it."""
+    return f"<details><summary>Explore the map</summary>{frame._repr_html_()}</details>"
+
+
+AROUND = 1.0
+"""Of the sides of a map: so much of the outlines is on either side of it, as of the base map."""
+FINEST = 1 / 20_000
+"""Of the width of a map: bends smaller than this are not drawn."""
+
+
+def page_view(release: "BaseRelease", outlines: "Path | str | GeoDataFrame | None", box: Box | None) -> dict[str, Any]:
+    """Both as a page is told them; `InputError` for a box beside the map, and for outlines of a plane."""
+    found: dict[str, Any] = {}
+    plane = plane_of(release.cells.tree)
+    if outlines is not None:
+        if plane is not None:
+            raise InputError("outlines are of longitude and latitude, and this map is of a plane: leave them out")
+        from hazemap.draw.overlay_lines import lines_around
+
+        found["outlines"] = lines_around(outlines, release.ground.extent, AROUND, FINEST)
+    if box is not None:
+        if isinstance(box, PlaneBox) != (plane is not None):
+            raise InputError(f"a box of this map is in {'its plane' if plane else 'degrees'}")
+        sides = box.west, box.south, box.east, box.north
+        if plane is None and not _meet(sides, release.ground.extent):
+            raise InputError(f"the box {box} shows nothing of this map")
+        found["box"] = list(sides)
+    return found
+
+
+def _meet(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
