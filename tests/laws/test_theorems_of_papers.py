@@ -17,14 +17,7 @@ from hypothesis import strategies as st
 
 from hazemap.algorithms import HTF, DensePyramid, PublishedPyramid
 from hazemap.algorithms.published.chop_user import variance_sensitivity
-from hazemap.algorithms.published.user_level_means import (
-    ArrayAveraging,
-    LevyMean,
-    PlainMean,
-    median_length,
-    most_arrays,
-    worst_case_length,
-)
+from hazemap.algorithms.published.user_level_means import median_length, most_arrays, worst_case_length
 from hazemap.engines.memory import SingleCellSamples
 from hazemap.lab.compare.density_metrics import density
 from hazemap.lab.compare.earth_movers_distance import emd
@@ -39,6 +32,7 @@ from hazemap.tables.contribution_bounding import RowIsPerson
 from hazemap.tables.sample_grouping import BestFit, SampleCounts
 from hazemap.trust.curator import Curator
 from hazemap.values.quantizer import Quantizer
+from research.compare.user_level.published_means import ArrayAveraging, LevyMean, PlainMean
 
 SIDE = 32
 QUANTIZER = Quantizer(0, 65)

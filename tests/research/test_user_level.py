@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from hazemap.algorithms.published.chop_user import CellVisits, ChopUserQuery, chop_user
-from hazemap.algorithms.published.user_level_means import PlainMean, worst_case_error
 from hazemap.draw import figure_layout as drawn
 from hazemap.errors import FileError, InputError
 from hazemap.lab.compare import run_comparison as running
@@ -31,6 +30,7 @@ from research.compare.user_level.many_cells import ManyCells
 from research.compare.user_level.mean_mechanisms import ARRAYS, BALANCED, LEVY, MECHANISMS, PLAIN, WRAPPED
 from research.compare.user_level.mean_trials import Draws, Scaled
 from research.compare.user_level.one_cell import OneCell
+from research.compare.user_level.published_means import PlainMean, worst_case_error
 from research.compare.user_level.published_results import PUBLISHED, elsewhere, equalled, surpassed
 from research.compare.user_level.user_suppression import CHOP_USER, EVERYBODY, EveryCell
 from research.compare.user_level.worst_case_error import WorstCase

@@ -5,19 +5,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from hazemap.algorithms.published.user_level_means import (
-    ArrayAveraging,
-    BalancedMean,
-    LevyMean,
-    PlainMean,
-    QuantileMean,
-    median_length,
-    most_arrays,
-    worst_case_length,
-)
+from hazemap.algorithms.published.user_level_means import BalancedMean, median_length, most_arrays, worst_case_length
 from hazemap.privacy.budget import exact
 from hazemap.tables.sample_grouping import BestFit, Filling, SampleCounts, WrapAround
 from hazemap.values.quantizer import Quantizer
+from research.compare.user_level.published_means import ArrayAveraging, LevyMean, PlainMean, QuantileMean
 
 Length = Callable[[SampleCounts, float], int]
 """The length of arrays from numbers of samples and ε: both are public."""

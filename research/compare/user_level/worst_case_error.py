@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hazemap.algorithms.published.user_level_means import ArrayAveraging, worst_case_error
 from hazemap.errors import InputError
 from hazemap.lab.compare.trial_settings import Row
 from hazemap.privacy.budget import exact
 from research.compare.user_level.mean_mechanisms import Mechanism
 from research.compare.user_level.one_cell import OneCell
+from research.compare.user_level.published_means import ArrayAveraging, worst_case_error
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hazemap.algorithms.published.user_level_means import (
-    ArrayAveraging,
-    BalancedMean,
-    LevyMean,
-    PlainMean,
-    QuantileMean,
-    median_length,
-    most_arrays,
-    worst_case_error,
-    worst_case_length,
-)
+from hazemap.algorithms.published.user_level_means import BalancedMean, median_length, most_arrays, worst_case_length
 from hazemap.engines.memory import SingleCellSamples
 from hazemap.errors import InputError
 from hazemap.privacy.budget import ZCDP, PureDP
@@ -26,6 +16,13 @@ from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.tables.sample_grouping import BestFit, Filling, SampleCounts, WrapAround
 from hazemap.trust.curator import Curator
 from hazemap.values.quantizer import Quantizer
+from research.compare.user_level.published_means import (
+    ArrayAveraging,
+    LevyMean,
+    PlainMean,
+    QuantileMean,
+    worst_case_error,
+)
 
 QUANTIZER = Quantizer(0, 65)
 counts = st.lists(st.integers(1, 40), min_size=1, max_size=20).map(lambda numbers: SampleCounts(np.array(numbers)))

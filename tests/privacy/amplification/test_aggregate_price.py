@@ -11,7 +11,6 @@ from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.amplification.certified_bounds import exp_bounds
 from hazemap.privacy.amplification.neighbours import Neighbours
 from hazemap.privacy.amplification.shuffle_bounds import clone_bound
-from hazemap.privacy.amplification.smallest_opened_sum import OpenedSum, honest_in_smallest_sum, pieces
 
 MICRO = Fraction(1, 10**6)
 
@@ -104,22 +103,3 @@ def test_what_makes_no_sense_is_refused(wrong):
 def test_a_random_report_needs_two_bins():
     with pytest.raises(InputError, match="two bins"):
         aggregate_price(BitFlipLaw.asymmetric(1), 10, MICRO, neighbours=Neighbours.RANDOM_REPORT, bins=1)
-
-
-def test_n_is_that_of_the_smallest_sum_without_the_corrupt():
-    shards = [OpenedSum(1000, 900), OpenedSum(1000, 650), OpenedSum(500, 480)]
-    assert honest_in_smallest_sum(shards, Fraction(0)) == 480
-    assert honest_in_smallest_sum(shards, Fraction(1, 3)) == min(900 - 334, 650 - 334, 480 - 167)
-    assert honest_in_smallest_sum([OpenedSum(10, 1)], Fraction(1, 5)) == 0
-    for bad in (lambda: OpenedSum(5, 6), lambda: OpenedSum(5, -1), lambda: honest_in_smallest_sum([], Fraction(0))):
-        with pytest.raises(InputError):
-            bad()
-    with pytest.raises(InputError):
-        honest_in_smallest_sum(shards, Fraction(3, 2))
-
-
-def test_sums_over_nearly_the_same_people_are_cut_into_pieces():
-    assert sorted(pieces([range(10), range(3, 10)])) == [3, 7]
-    assert sorted(pieces([range(6), range(4, 9), [99]])) == [1, 2, 3, 4]
-    assert pieces([range(5), range(5)]) == [5]
-    assert pieces([]) == []

@@ -11,8 +11,6 @@ from fractions import Fraction
 from itertools import accumulate
 from math import floor, log, log2
 
-import numpy as np
-
 from hazemap.algorithms.count_queries import laplace_epsilon, number_of_people, square_of
 from hazemap.algorithms.published.homogeneous_tree import BudgetAllotment, TreeGrower, learned_of_lines, rounded_share
 from hazemap.cellmap import CellMap, Reading
@@ -45,30 +43,6 @@ def thresholds(people: float, epsilons: Sequence[float]) -> list[float]:
     logarithms = sum(weight * log(epsilon) for weight, epsilon in zip(weighed, epsilons, strict=True))
     level = (people - logarithms) / sum(weighed)
     return [(log(epsilon) + level) / epsilon for epsilon in epsilons]
-
-
-def budgets(epsilon: float, people: Sequence[float], nodes: Sequence[float] | None = None) -> list[float]:
-    """The dual: what of ε each level should get, if its cells have so many people; equation 32, mended.
-
-    ε_i ≥ 0 that maximise Σ n_i (1 − e^(−p_i ε_i)), the expected number of useful counts, where Σ ε_i = ε and level i
-    has n_i cells (1 if nothing is said). So n_i p_i e^(−p_i ε_i) is the same for all ε_i above 0: ε_i = (ln n_i p_i +
-    (ε − Σ ln(n_j p_j)/p_j)/Σ 1/p_j)/p_i, sums over those. The paper's equation 32 has both logarithms with the other
-    sign, and may come out below 0. It also adds up the budgets of all leaves; but leaves have nobody in common, so each
-    may spend all of ε, and there is nothing to divide. What must be divided is the way from the root to a leaf.
-
-    >>> [round(part, 3) for part in budgets(0.1, [1000, 100, 50])]
-    [0.006, 0.036, 0.058]
-    """
-    rate = np.array(people, dtype=np.float64)
-    number = np.ones(len(rate)) if nodes is None else np.array(nodes, dtype=np.float64)
-    if not len(rate) or len(number) != len(rate) or not epsilon > 0 or not min(rate.min(), number.min()) > 0:
-        raise InputError("a budget above 0 is divided among levels of cells with people in them")
-    merit = np.log(number * rate)
-    order = np.argsort(-merit)  # filled up from the highest merit, until the next one lies below the level
-    levels = (np.cumsum((merit / rate)[order]) - epsilon) / np.cumsum(1 / rate[order])
-    level = levels[int(np.argmax(levels >= np.append(merit[order][1:], -np.inf)))]
-    parts: list[float] = (np.maximum(merit - level, 0.0) / rate).tolist()
-    return parts
 
 
 def sure_thresholds(
