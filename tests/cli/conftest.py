@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.ports import free_port
 
-from hazemap.cli.demo import processes, recipes, two_servers
+from hazemap.cli.demo import devices, processes, recipes
 from hazemap.cli.main import main
 
 BOX = "--box=13.2,52.4,13.6,52.6"
@@ -51,7 +51,7 @@ def hazemap(home, tmp_path, monkeypatch, capsys) -> Hazemap:
 def unhurried(monkeypatch) -> None:
     """Demonstrations whose processes may take minutes to come, at ports that no other test is given."""
     monkeypatch.setattr(processes, "PATIENCE", 1_200.0)
-    for each in (recipes, two_servers):
+    for each in (recipes, devices):
         monkeypatch.setattr(each, "free_port", free_port)
 
 

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from hazemap.cli.demo.browser import _opened, browser
+from hazemap.cli.demo.devices import PeopleOptions
 from hazemap.errors import HazemapError, InputError
 
 LINKS = ["http://127.0.0.1:1/#a", "http://127.0.0.1:1/#b", "http://127.0.0.1:1/#c"]
@@ -41,4 +42,4 @@ def test_browsers_that_fail_are_said_to(tmp_path):
 def test_a_folder_with_an_earlier_run_is_left_alone(tmp_path):
     (tmp_path / "map.parquet").write_text("x")
     with pytest.raises(InputError, match="earlier run"):
-        browser(tmp_path)
+        browser(PeopleOptions(), tmp_path)

@@ -11,7 +11,7 @@ import pytest
 from tests.releases.test_statistics_regions import STATEMENT
 
 from hazemap.cells import Leaves
-from hazemap.cli.stats import why_nothing
+from hazemap.cli.release import why_nothing
 from hazemap.estimate.value_estimates import Measurements
 from hazemap.releases import Statistics
 from hazemap.spatial.quadtree import Quadtree

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 """Lines of an answer of a study: the largest counts."""
-EXAMPLE = "Example: [bold]hazemap ask map.parquet --box=-74.02,40.70,-73.93,40.80[/bold]"
 
 
 def ask(

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from hazemap.lab.audit.report import Report
     from hazemap.lab.audit.trial_types import AuditTrial
 
-EXAMPLE = "Example: [bold]hazemap audit --method auto --bounding 'one row' --releases 200 -o audit.md[/bold]"
-
 ALL = "all"
 
 

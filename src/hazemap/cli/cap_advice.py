@@ -44,25 +44,6 @@ Cap = Annotated[
 ]
 NoCap = Annotated[bool, typer.Option("--no-cap", rich_help_panel=MONEY, help="Set no cap for the data set.")]
 
-GoOn = Annotated[
-    bool,
-    typer.Option("--continue", rich_help_panel=MONEY, help="Pay the rest whatever the first rounds show."),
-]
-
-People = Annotated[
-    int | None,
-    typer.Option(
-        "--people",
-        metavar="N",
-        rich_help_panel=MONEY,
-        help=(
-            "About how many people the table has, if that is public: an order whose answers would all be noise is"
-            " refused."
-        ),
-    ),
-]
-Yes = Annotated[bool, typer.Option("--yes", rich_help_panel=MONEY, help="Pay even if all answers will be noise.")]
-
 
 def foretell(order: "ReleaseSpec | StatisticsSpec", people: int | None, yes: bool, as_json: bool) -> None:
     """Say what numbers an order can tell, before it is paid.

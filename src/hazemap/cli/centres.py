@@ -14,8 +14,6 @@ from hazemap.errors import FileError, InputError
 if TYPE_CHECKING:
     from hazemap.releases import Centres, Release
 
-EXAMPLE = "Example: [bold]hazemap centres map.parquet -k 10 -o centres.geojson[/bold]"
-
 MOST = 200
 """Centres of a map: their search is O(k) distances of 1,024 groups, for each exchange."""
 

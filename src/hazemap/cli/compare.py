@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from hazemap.lab.compare.presets import Catalogue
     from hazemap.lab.compare.result_tables import Table
 
-EXAMPLE = "Example: [bold]hazemap compare quick --map city --repetitions 3 -o comparison[/bold]"
-
 
 def compare(
     context: typer.Context,

@@ -22,8 +22,6 @@ STYLED = (".geojson", ".fgb", ".csv")
 RECORDS = {"stac": ".stac.json", "dcat": ".dcat.jsonld"}
 CATALOGUES = "Records for catalogues"
 
-EXAMPLE = "Example: [bold]hazemap export map.parquet -o map.geojson[/bold]"
-
 
 def export(
     file: ReleaseFile,

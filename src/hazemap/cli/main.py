@@ -69,6 +69,37 @@ PANELS: dict[str, dict[str, str]] = {
 COMMANDS = {name: text for panel in PANELS.values() for name, text in panel.items()}
 """Every command, by panels of the help, with the first sentences of its own. Its module is loaded when it is used."""
 
+EXAMPLES = {
+    "plan": "hazemap plan --box=-74.1,40.6,-73.8,40.9 --people 100000 --epsilon 1",
+    "release": "hazemap release visits.parquet --person user --epsilon 1 -o map.parquet",
+    "stats": "hazemap stats rides.parquet --value speed --low 0 --high 65 --slots hour-of-day --epsilon 1 "
+    "-o speed.parquet",
+    "recover": "hazemap recover 3",
+    "studio": "hazemap studio data",
+    "ask": "hazemap ask map.parquet --box=-74.02,40.70,-73.93,40.80",
+    "show": "hazemap show map.parquet -o map.png",
+    "centres": "hazemap centres map.parquet -k 10 -o centres.geojson",
+    "inspect": "hazemap inspect map.parquet --replay",
+    "statement": "hazemap statement map.parquet -o statement.html --language de",
+    "export": "hazemap export map.parquet -o map.geojson",
+    "browser-device": "hazemap browser-device -o device.html",
+    "aggregator": "hazemap aggregator --role leader --data leader --task tasks/leader.toml",
+    "shuffler": "hazemap shuffler --data shuffler --least 1000",
+    "methods": "hazemap methods htf",
+    "compare": "hazemap compare quick --map city --repetitions 3 -o comparison",
+    "audit": "hazemap audit --method auto --bounding 'one row' --releases 200 -o audit.md",
+}
+"""An example of every command that is no group."""
+
+MODULES = {
+    "stats": "release",
+    "statement": "inspect",
+    "browser-device": "device",
+    "aggregator": "party_servers",
+    "shuffler": "party_servers",
+}
+"""The modules of commands that share one; any other is called like its command."""
+
 
 class Commands(TyperGroup):
     """All commands, of which only the one that is used is loaded: so the list of them appears at once, without rich."""
@@ -116,17 +147,18 @@ class LazyCommands(dict[str, Any]):
 
 
 def _loaded(name: str) -> Any:
-    """A command, or a group of them, of the module that is called like it."""
+    """A command, or a group of them, with its groups of options."""
     folder = "hazemap.cli.federated" if name in PANELS["Devices and servers"] else "hazemap.cli"
-    module = import_module(f"{folder}.{name.replace('-', '_')}")
+    module = import_module(f"{folder}.{MODULES.get(name, name)}")
     holder = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    if hasattr(module, "app"):
+    if name not in EXAMPLES:
         for each in module.app.registered_commands:
             each.callback = with_option_groups(each.callback)
         holder.add_typer(module.app)
         command: Any = get_command(holder).commands[name]  # type: ignore[attr-defined]  # a group has them
     else:
-        holder.command(name, epilog=module.EXAMPLE)(with_option_groups(getattr(module, name.replace("-", "_"))))
+        function = with_option_groups(getattr(module, name.replace("-", "_")))
+        holder.command(name, epilog=f"Example: [bold]{EXAMPLES[name]}[/bold]")(function)
         command = get_command(holder)
     lighten(command)
     return command
@@ -163,7 +195,7 @@ app = typer.Typer(
     name="hazemap",
     cls=Commands,
     help="Publish where people are without publishing anyone: differentially private maps.",
-    epilog="Example: hazemap release visits.parquet --person user --epsilon 1 -o map.parquet",
+    epilog=f"Example: {EXAMPLES['release']}",
     invoke_without_command=True,
     **LOOKS | {"add_completion": True},
 )

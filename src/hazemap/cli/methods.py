@@ -12,8 +12,6 @@ from hazemap.cli.shared_options import AsJson
 if TYPE_CHECKING:
     from hazemap.algorithms.method_descriptions import DescribedMethod
 
-EXAMPLE = "Example: [bold]hazemap methods htf[/bold]"
-
 
 def methods(
     name: Annotated[

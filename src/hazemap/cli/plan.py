@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from hazemap.specs.release_spec import ReleaseSpec
     from hazemap.specs.statistics_spec import StatisticsSpec
 
-EXAMPLE = "Example: [bold]hazemap plan --box=-74.1,40.6,-73.8,40.9 --people 100000 --epsilon 1[/bold]"
-
 
 @options(
     RELEASE, "box", "epsilon", "delta", "rho", "cells", "bounding", "method", "slots", "time_zone", "since", "until"

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from hazemap.execution.crash_recovery import Recoverable
     from hazemap.privacy.ledger import Ledger
 
-EXAMPLE = "Example: [bold]hazemap recover 3[/bold]"
-
 
 def recover(
     charge: Annotated[

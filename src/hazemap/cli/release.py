@@ -1,16 +1,16 @@
-"""`hazemap release`: from a table to a published map."""
+"""`hazemap release` and `hazemap stats`: from a table to a published map, or to published statistics of a value."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hazemap.cli.cap_advice import (
+    MONEY,
     Cap,
-    GoOn,
     NoCap,
-    People,
-    Yes,
     advise_cap,
     cap_for,
     foretell,
@@ -19,6 +19,7 @@ from hazemap.cli.cap_advice import (
     where_nobody_is,
 )
 from hazemap.cli.console_output import deliver, note, progress, several
+from hazemap.cli.plan import show_plan_of_statistics
 from hazemap.cli.shared_options import (
     AsJson,
     LedgerPlace,
@@ -33,61 +34,93 @@ from hazemap.cli.shared_options import (
     written,
 )
 from hazemap.errors import InputError
-from hazemap.specs.spec_fields import RELEASE, SCHEMAS
+from hazemap.files.number_text import noun
+from hazemap.specs.spec_fields import RELEASE, SCHEMAS, STATISTICS
 
 if TYPE_CHECKING:
     from hazemap.privacy.ledger_records import LedgerBalance
-    from hazemap.releases import Release
+    from hazemap.privacy.privacy_unit import Model
+    from hazemap.releases import Release, Statistics
     from hazemap.specs.release_spec import ReleaseSpec
-
-EXAMPLE = "Example: [bold]hazemap release visits.parquet --person user --epsilon 1 -o map.parquet[/bold]"
+    from hazemap.specs.statistics_spec import StatisticsSpec
 
 MANY_OUTSIDE = 0.05
 """People outside, as a part of those on the map, from which on a wider box is advised."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """Options of a run: its specification, how it is paid, and what it may use."""
+
+    ledger: LedgerPlace = None
+    spec: SpecFile = None
+    write_spec: WrittenSpec = None
+    schema: Schema = False
+    memory: Memory = None
+    cap: Cap = None
+    no_cap: NoCap = False
+    go_on: Annotated[
+        bool,
+        typer.Option("--continue", rich_help_panel=MONEY, help="Pay the rest whatever the first rounds show."),
+    ] = False
+    people: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            rich_help_panel=MONEY,
+            help="About how many people the table has, if that is public: refuses an order whose answers would all be "
+            "noise.",
+        ),
+    ] = None
+    yes: Annotated[
+        bool, typer.Option("--yes", rich_help_panel=MONEY, help="Pay even if all answers will be noise.")
+    ] = False
+    as_json: AsJson = False
+
+    def run(
+        self, order: "ReleaseSpec | StatisticsSpec", publish: Callable[..., Any], model: "Model"
+    ) -> "tuple[Any, LedgerBalance]":
+        """Publish what a specification asks for; the release, and the page of the ledger that has paid."""
+        book = ledger_at(self.ledger)
+        foretell(order, self.people, self.yes, self.as_json)
+        money = cap_for(book, order.dataset, model, order.budget, self.cap, self.no_cap, self.as_json)
+        limit = None if self.memory is None else self.memory << 20
+        with notes_where_it_stops(order, self.as_json), progress() as tell:
+            made = publish(order, ledger=book, memory_limit=limit, progress=tell, go_on=self.go_on, **money)
+        status = book.status(made.statement.dataset, model)
+        assert status is not None  # noqa: S101 - it has just paid
+        return made, status
+
+    def advise(self, status: "LedgerBalance", *notes: str) -> None:
+        """Print advice on the cap and other notes beside a result for people."""
+        if not self.as_json:
+            advise_cap(status)
+            for line in notes:
+                note(line)
+
+
 @options(RELEASE)
-def release(
-    ctx: typer.Context,
-    ledger: LedgerPlace = None,
-    spec: SpecFile = None,
-    write_spec: WrittenSpec = None,
-    schema: Schema = False,
-    memory: Memory = None,
-    cap: Cap = None,
-    no_cap: NoCap = False,
-    go_on: GoOn = False,
-    people: People = None,
-    yes: Yes = False,
-    as_json: AsJson = False,
-    **asked: Any,
-) -> None:
+def release(ctx: typer.Context, asks: RunOptions, **asked: Any) -> None:
     """Publish where the people of a table are, under differential privacy per person."""
-    if schema:
+    if asks.schema:
         return print_schema(SCHEMAS["release"])
     from hazemap.publish import run_release
     from hazemap.releases import MarkedRelease, MarkedTimedRelease, TimedRelease
     from hazemap.specs.release_spec import ReleaseSpec
 
-    order = specified(ctx, ReleaseSpec, spec, asked)
-    if write_spec is not None:
-        return written(order, write_spec, as_json)
+    order = specified(ctx, ReleaseSpec, asks.spec, asked)
+    if asks.write_spec is not None:
+        return written(order, asks.write_spec, asks.as_json)
     if order.output is None:
         raise InputError("name a file for the map: -o map.parquet")
-    book, file = ledger_at(ledger), Path(order.output)
-    limit = None if memory is None else memory << 20
-    foretell(order, people, yes, as_json)
-    money = cap_for(book, order.dataset, "full", order.budget, cap, no_cap, as_json)
-    with notes_where_it_stops(order, as_json), progress() as tell:
-        made = run_release(order, ledger=book, memory_limit=limit, progress=tell, go_on=go_on, **money)
-    status = book.status(made.statement.dataset, "full")
-    assert status is not None  # noqa: S101 - it has just paid
+    file = Path(order.output)
+    made, status = asks.run(order, run_release, "full")
     cells = made.maps.cells.size if isinstance(made, TimedRelease) else made.cells.size
     timed = made if isinstance(made, TimedRelease | MarkedTimedRelease) else None
     left = f", which leaves {status.remaining} of its cap, {status.cap}" if status.cap else ""
     deliver(
         facts(made, file, status) | {"notes": reading_notes(order)},
-        as_json,
+        asks.as_json,
         f"{file}: {several(made.ground.places.size, 'cell')}, {made.total()} in all",
         *([] if timed is None else [f"{len(timed.slots)} slots, each counted in {several(cells, 'cell')}"]),
         *_where(made, order),
@@ -95,11 +128,7 @@ def release(
         made.statement.line(),
         f"Charged {made.statement.budget} to the data set {status.name!r}{left}.",
     )
-    if not as_json:
-        advise_cap(status)
-        for line in reading_notes(order):
-            note(line)
-    return None
+    return asks.advise(status, *reading_notes(order))
 
 
 def _where(made: "Release", order: "ReleaseSpec") -> list[str]:
@@ -149,3 +178,92 @@ def facts(made: "Release", file: Path, status: "LedgerBalance") -> dict[str, Any
         "remaining": left and {"measure": left.measure, "value": float(left.value)},
         "statement": made.statement.to_json(),
     }
+
+
+@options(STATISTICS)
+def stats(
+    ctx: typer.Context,
+    asks: RunOptions,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Show what to expect, and read, charge and write nothing.")
+    ] = False,
+    **asked: Any,
+) -> None:
+    """Publish statistics of a value per cell and timeslot, private for all records of a person.
+
+    Declare bounds of the value, or let a part of the budget find them. Cells with too few people are marked.
+    """
+    if asks.schema:
+        return print_schema(SCHEMAS["statistics"])
+    from hazemap.specs.statistics_spec import StatisticsSpec
+
+    order = specified(ctx, StatisticsSpec, asks.spec, asked, table=not plan)
+    if asks.write_spec is not None:
+        return written(order, asks.write_spec, asks.as_json)
+    if plan:
+        if order.model != "full":
+            raise InputError(
+                "a plan is made of the full model, from no rows; what values-only tells follows from the rows"
+            )
+        return show_plan_of_statistics(asks.as_json, order)
+    if order.output is None:
+        raise InputError("name a file for the statistics: -o speed.parquet; or use --plan first")
+    from hazemap.publish import run_stats
+
+    made, status = asks.run(order, run_stats, "values-only" if order.model == "values-only" else "full")
+    left = status.remaining
+    told = int((~made.found("mean").too_few).sum())
+    places, value_encoding = made.measurements.tree.places, made.measurements.tree.value_encoding
+    facts = {
+        "file": order.output,
+        "cells": len(made.names),
+        "slots": len(made.slots),
+        "told": told,
+        "threshold": made.measurements.threshold,
+        "low": value_encoding.low,
+        "high": value_encoding.high,
+        "remaining": left and {"measure": left.measure, "value": float(left.value)},
+        "statement": made.statement.to_json(),
+        "notes": reading_notes(order),
+    }
+    deliver(
+        facts,
+        asks.as_json,
+        f"{order.output}: {several(len(made.names), 'cell')} × {several(len(made.slots), 'slot')}; the mean is "
+        f"published for {told:,} of {places:,}",
+        f"Values outside {value_encoding.low:g} … {value_encoding.high:g} were clipped to these bounds; "
+        "rows without a value were left out.",
+        *_whose(made),
+        made.statement.line(),
+        f"Charged {made.statement.budget} to {status.page}"
+        + (f", which leaves {left} of its cap, {status.cap}." if status.cap else "."),
+    )
+    return asks.advise(status, *([] if told else [why_nothing(made, order)]), *reading_notes(order))
+
+
+def why_nothing(made: "Statistics", order: "StatisticsSpec") -> str:
+    """Possible reasons why no mean is published, from the released numbers alone."""
+    import numpy as np
+
+    few = (
+        f"too few people to say anything: a cell needs about {made.measurements.threshold:,.0f} {noun(made.counted)} "
+        "in a slot; ask for coarser cells, fewer slots, a lower --max-cells-per-person or a larger budget"
+    )
+    people, _, margin = made.measurements.numbers(np.arange(made.measurements.tree.places)[None, :])
+    if people.item() > margin:
+        return few
+    return f"{few}. The noise hides whether there are any {noun(made.counted)} at all: {where_nobody_is(order)}"
+
+
+def _whose(made: "Statistics") -> list[str]:
+    """Under values-only, for how many places with people the mean is published, and who counts there."""
+    from hazemap.algorithms import PublicLocationStatistics, PublishedStatistics
+
+    if not isinstance(made.algorithm, PublicLocationStatistics | PublishedStatistics):
+        return []
+    occupied = int((made.measurements.people > 0).sum())
+    return [
+        f"Values-only: whereabouts and numbers of people, in {several(occupied, 'place')}, are public and exact in "
+        "this file.",
+        f"{'Estimator' if isinstance(made.algorithm, PublishedStatistics) else 'Route'} {made.algorithm.route}.",
+    ]

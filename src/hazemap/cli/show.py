@@ -63,8 +63,6 @@ def page_of(
     deliver({"page": str(output), **said}, as_json, str(output), *said.values())
 
 
-EXAMPLE = "Example: [bold]hazemap show map.parquet -o map.png[/bold]"
-
 MOVING = (".gif", ".apng")
 
 

@@ -10,7 +10,6 @@ from hazemap.cli.federated.serving_options import REACHED, Serving, serving
 from hazemap.cli.shared_options import LedgerPlace
 from hazemap.errors import InputError
 
-EXAMPLE = "Example: [bold]hazemap studio data[/bold]"
 SERVER = "Campaigns and studies"
 
 

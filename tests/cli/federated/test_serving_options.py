@@ -4,10 +4,9 @@ import pytest
 import typer
 from typer.main import get_command
 
-from hazemap.cli.federated.aggregator import aggregator
+from hazemap.cli.federated.party_servers import aggregator, shuffler
 from hazemap.cli.federated.server import run as server
 from hazemap.cli.federated.serving_options import Serving, serving
-from hazemap.cli.federated.shuffler import shuffler
 from hazemap.cli.studio import studio
 
 COMMANDS = {"server": server, "aggregator": aggregator, "shuffler": shuffler, "studio": studio}

@@ -5,7 +5,7 @@ from typing import Any
 
 import typer
 
-from hazemap.cli.demo import browser, devices, recipes, two_servers
+from hazemap.cli.demo import browser, devices, recipes
 from hazemap.cli.demo import map as city
 from hazemap.cli.main import RunByDefault
 
@@ -29,7 +29,7 @@ EXAMPLES: dict[str, tuple[Callable[..., None], str]] = {
     "map": (city.city_map, "hazemap demo map --folder /tmp/demo --people 20000"),
     "devices": (devices.devices, "hazemap demo devices --folder /tmp/devices --people 500"),
     "recipes": (recipes.recipes, "hazemap demo recipes --folder /tmp/recipes --people 500"),
-    "two-servers": (two_servers.two_servers, "hazemap demo two-servers --folder /tmp/two --people 500"),
+    "two-servers": (devices.two_servers, "hazemap demo two-servers --folder /tmp/two --people 500"),
     "browser": (browser.browser, "hazemap demo browser --folder /tmp/browser"),
 }
 for _name, (_command, _example) in EXAMPLES.items():

@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hazemap.cli.console_output import progress
 from hazemap.errors import HazemapError, TableError
 from hazemap.federated.recipes.policy import ShippedPolicy
 
@@ -88,14 +89,18 @@ def _await(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
         time.sleep(0.1)
 
 
-def enrolled(line: "Operator", people: int, alive: Alive, tell: Any) -> None:
-    """Wait until all devices are there."""
-    until = time.monotonic() + PATIENCE + people / 50
-    while (here := line.get("/v1/campaigns")["devices"]["recent"]) < people:
-        tell("devices enrol", here / people)
-        if time.monotonic() > until or not alive():
-            raise HazemapError(f"only {here:,} of {people:,} devices have enrolled: see devices-*.log in the folder")
-        time.sleep(0.5)
+def wait_for_devices(
+    line: "Operator", people: int, alive: Alive, what: str = "devices enrol", patience: float = 0.0, quiet: bool = False
+) -> None:
+    """Wait until so many devices are there: for `patience` seconds, or for as long as they need to enrol."""
+    until = time.monotonic() + (patience or PATIENCE + people / 50)
+    with progress() as tell:
+        while (here := line.get("/v1/campaigns")["devices"]["recent"]) < people:
+            if not quiet:
+                tell(what, here / people)
+            if time.monotonic() > until or not alive():
+                raise HazemapError(f"only {here:,} of {people:,} devices are there: see the logs in the folder")
+            time.sleep(0.5)
 
 
 def free_port() -> int:

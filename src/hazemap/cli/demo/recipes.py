@@ -14,12 +14,12 @@ from hazemap.cli.demo.processes import (
     STREAM,
     WORDS,
     chat_of,
-    enrolled,
     free_port,
     made_up,
     pairs,
     policy,
     running,
+    wait_for_devices,
 )
 from hazemap.cli.shared_options import AsJson
 from hazemap.errors import InputError
@@ -84,8 +84,7 @@ def recipes(
     devices = [("--many", str(count), "--store", str(store), "--policy", str(rules)) for store, count in stores.items()]
     token = data / "operator.token"
     with running(folder, server, data, devices) as alive, operator(server, token, None) as line:
-        with progress() as tell:
-            enrolled(line, people, alive, tell)
+        wait_for_devices(line, people, alive)
         line.post("/v1/policies", signed.to_json().encode())
         line.post("/v1/studies", dumps(spec).encode())
         study = Study(server, NAME, token=token.read_text())

@@ -1,19 +1,23 @@
 """`hazemap collector`: sets up tasks of two servers, and collects the sums of their batches."""
 
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hazemap.cli.console_output import deliver
-from hazemap.cli.federated import campaign_display
+from hazemap.cli.console_output import deliver, progress
 from hazemap.cli.federated.serving_options import TrustCertificate
-from hazemap.cli.shared_options import AsJson
+from hazemap.cli.shared_options import AsJson, SpecFile, options, specified
 from hazemap.errors import FileError, InputError
 from hazemap.files.number_text import is_rational
+from hazemap.specs.spec_fields import RELEASE
 
 if TYPE_CHECKING:
+    import httpx
+
+    from hazemap.federated.protocols.dap.basic_types import Interval
     from hazemap.federated.protocols.dap.vdaf_configuration import VdafConfiguration
 
 app = typer.Typer(
@@ -22,8 +26,6 @@ app = typer.Typer(
     epilog="Example: [bold]hazemap collector collect tasks/collector.toml --start 1767225600 --seconds 3600[/bold]",
     no_args_is_help=True,
 )
-
-app.command("map", epilog=campaign_display.EXAMPLE)(campaign_display.collected)
 
 
 @app.command(
@@ -149,17 +151,48 @@ def task(
     deliver({"task": id_text(made.id), **written}, as_json, f"task {id_text(made.id)}", *written.values())
 
 
+@dataclass(frozen=True, kw_only=True)
+class BatchOptions:
+    """Options of a batch, besides its start, and of the line to the servers that have it."""
+
+    seconds: Annotated[
+        int | None, typer.Option(min=1, help="Length of the batch in seconds. Default: one time precision.")
+    ] = None
+    wait: Annotated[
+        float, typer.Option(min=0, help="Seconds for an answer until the command gives up; nothing is lost.")
+    ] = 600
+    trust_certificate: TrustCertificate = None
+
+    def interval(self, start: int, precision: int) -> "Interval":
+        """The interval of the batch, in units of a task's time precision; `InputError` for one between two units."""
+        from hazemap.federated.protocols.dap.basic_types import Interval
+
+        if start % precision or (self.seconds or precision) % precision:
+            raise InputError(f"batches begin and end at whole multiples of {precision} s")
+        return Interval(start // precision, (self.seconds or precision) // precision)
+
+    def client(self) -> "httpx.Client":
+        """The line to the servers; `FileError` for a file without certificates."""
+        import ssl
+
+        import httpx
+
+        try:
+            verify = ssl.create_default_context(cafile=self.trust_certificate)
+        except OSError as error:
+            raise FileError(f"{self.trust_certificate} holds no certificates in PEM") from error
+        return httpx.Client(verify=verify, timeout=60)
+
+
 @app.command(
     epilog="Example: [bold]hazemap collector collect tasks/collector.toml --start 1767225600 --seconds 3600[/bold]"
 )
 def collect(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The collector's file of the task.")],
+    batch: BatchOptions,
     start: Annotated[
         int | None,
         typer.Option(min=0, help="Start of the batch, in seconds since 1970: a multiple of the time precision."),
-    ] = None,
-    seconds: Annotated[
-        int | None, typer.Option(min=1, help="Length of the batch in seconds. Default: one time precision.")
     ] = None,
     prefix: Annotated[
         list[str] | None,
@@ -167,37 +200,85 @@ def collect(
             metavar="BITS", help="In a task of prefixes: count the strings that begin so; again for others, as long."
         ),
     ] = None,
-    wait: Annotated[float, typer.Option(min=0, help="Seconds until the command gives up; nothing is lost.")] = 600,
-    trust_certificate: TrustCertificate = None,
     as_json: AsJson = False,
 ) -> None:
     """Collect the sums of a batch: of an interval, or, in a task whose leader makes batches, of the next one.
 
     A batch is collected once. The same command gives the same result again.
     """
-    import ssl
-
-    import httpx
-
     from hazemap.federated.aggregator.collector_client import CollectorClient
     from hazemap.federated.aggregator.task_file import TaskFile
-    from hazemap.federated.protocols.dap.basic_types import Interval
 
     known = TaskFile.read(file)
     precision = known.task.time_precision
-    if start is not None and (start % precision or (seconds or precision) % precision):
-        raise InputError(f"batches begin and end at whole multiples of {precision} s")
-    interval = None if start is None else Interval(start // precision, (seconds or precision) // precision)
-    try:
-        verify = ssl.create_default_context(cafile=trust_certificate)
-    except OSError as error:
-        raise FileError(f"{trust_certificate} holds no certificates in PEM") from error
+    interval = None if start is None else batch.interval(start, precision)
     agg_param = _parameter(known.task.measured, prefix or [])
-    with httpx.Client(verify=verify, timeout=60) as http:
-        found = CollectorClient(known, http).collect(interval, agg_param, wait)
+    with batch.client() as http:
+        found = CollectorClient(known, http).collect(interval, agg_param, batch.wait)
     times = {"start": found.interval.start * precision, "seconds": found.interval.duration * precision}
     facts = {"reports": found.count, **times, "sums": list(found.sums)}
     deliver(facts, as_json, f"{found.count:,} reports", *(f"{place} {value}" for place, value in enumerate(found.sums)))
+
+
+@app.command(
+    "map",
+    epilog="Example: [bold]hazemap collector map tasks/collector.toml --start 1767225600 "
+    "--box=-74.02,40.70,-73.93,40.80 -o map.parquet[/bold]",
+)
+@options(RELEASE, "dataset", "box", "cells", "method", "bounding", "outside")
+def collect_map(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The collector's file of a task of --questions.")],
+    start: Annotated[
+        int, typer.Option(min=0, help="Start of the batch, in seconds since 1970: a multiple of the time precision.")
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The map: .parquet or .tif.")],
+    batch: BatchOptions,
+    numbers: Annotated[
+        int,
+        typer.Option(metavar="N", min=500, help="The most numbers that the method may ask for in all rounds together."),
+    ] = 100_000,
+    spec: SpecFile = None,
+    as_json: AsJson = False,
+    **asked: Any,
+) -> None:
+    """Make a map from a batch of reports: each device has reported once, and paid for all questions.
+
+    The cells are those that the devices were told. A command that was interrupted is given again: both servers answer
+    the same questions by the same sums, so it goes on where it was, and nothing is paid twice.
+    """
+    from hazemap.federated.aggregator.collector_client import CollectorClient
+    from hazemap.federated.aggregator.task_file import TaskFile
+    from hazemap.federated.protocols.dap.privacy_parameters import Nowhere
+    from hazemap.federated.server.collected_map import collected_map
+    from hazemap.federated.server.collected_one_report import CollectedOneReport
+    from hazemap.specs.method_from_name import among_devices
+    from hazemap.specs.parsing import budget_texts
+    from hazemap.specs.release_spec import ReleaseSpec
+    from hazemap.tables.contribution_bounding import Outside
+
+    known = TaskFile.read(file)
+    interval = batch.interval(start, known.task.time_precision)
+    terms = known.task.walk
+    paid = {} if terms is None else budget_texts(terms.budget)
+    if terms is not None and terms.nowhere is Nowhere.REFUSED:
+        paid["outside"] = Outside.DROP.value
+    order = specified(ctx, ReleaseSpec, spec, asked, table=False, **{"dataset": output.stem, **paid})
+    algorithm = among_devices(order.algorithm, numbers, once=True, text=order.method)
+    with batch.client() as http, progress() as tell:
+        trust = CollectedOneReport(
+            CollectorClient(known, http), interval, batch.wait, told=lambda what: tell(what, None)
+        )
+        made = collected_map(trust, algorithm, order.dataset)
+    made.save(output)
+    answers = [each.answer.people or 0 for each in made.transcript]
+    facts = {"file": str(output), "cells": made.ground.places.size, "questions": len(answers), "reports": min(answers)}
+    deliver(
+        {**facts, "statement": made.statement.to_json()},
+        as_json,
+        f"{output}: {made.ground.places.size:,} cells, from {min(answers):,} reports by {len(answers)} questions",
+        made.statement.line(),
+    )
 
 
 def _parameter(measured: "VdafConfiguration", prefixes: list[str]) -> bytes:
