@@ -41,9 +41,8 @@ import numpy as np
 from hazemap.errors import Unreachable
 from hazemap.federated.device import enrolment
 from hazemap.federated.device.device_process import DeviceProcess
-from hazemap.federated.device.http_client import HttpReply, HttpTransport
+from hazemap.federated.device.http_client import FleetClient, HttpReply, HttpTransport
 from hazemap.federated.device.policy.consent_policy import Policy
-from hazemap.federated.device.pooled_http_client import FleetClient
 from hazemap.federated.device.store import row_store as rows
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.device.store.row_store import DeviceRows

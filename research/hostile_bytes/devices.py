@@ -36,10 +36,9 @@ from hazemap.federated.protocols.secure_aggregation.session_parameters import Mo
 from hazemap.federated.protocols.shuffle import submission as shuffle_credential
 from hazemap.federated.protocols.shuffle.submission import read_submission, submitted
 from hazemap.federated.recipes.policy import Carrier
-from hazemap.federated.recipes.policy_document import canonical, example
+from hazemap.federated.recipes.policy_document import SignedPolicy, canonical, example
+from hazemap.federated.recipes.recipe import RECIPE_LOG_FORMAT
 from hazemap.federated.recipes.recipe_file import EXAMPLE, recipe_from_toml
-from hazemap.federated.recipes.recipe_log_format import FORMAT
-from hazemap.federated.recipes.signed_policy import SignedPolicy
 from hazemap.federated.server.device_endpoints import deposited, written
 from hazemap.federated.server.enrolment_codes import made_up, spelled
 from hazemap.federated.server.networked_two_servers import issuing
@@ -192,7 +191,7 @@ def page(known: int, data: bytes) -> None:
     log.take(lines)
     ended(log._page(Wire(200, data)))
     new = [line for line in data.decode().split("\n") if line]
-    must(log.head == FORMAT.checked([*lines, *(new[1:] if known else new)]))
+    must(log.head == RECIPE_LOG_FORMAT.checked([*lines, *(new[1:] if known else new)]))
     must(log.rewritten(LogHead()) is None and log.rewritten(log.head) is None)
 
 

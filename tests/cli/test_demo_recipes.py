@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hazemap.cli.demo.processes import made_up, pairs, policy
-from hazemap.federated.recipes.recipe_log_format import checked
+from hazemap.federated.recipes.recipe import RECIPE_LOG_FORMAT
 
 
 @pytest.mark.slow
@@ -20,7 +20,7 @@ def test_the_demo_ends_with_words_budgets_and_a_log_and_leaves_the_ledger_alone(
     assert {each["words"] for each in facts["found"]} & {"how", "i", "the", "want", "do", "to"}
     assert [each["kind"] for each in facts["budgets"]] == ["analysis", "field", "device", "device"]
     log = (Path(tmp_path) / "recipes" / "recipes.jsonl").read_text().splitlines()
-    assert (checked(log).entries, json.loads(log[0])["kind"]) == (3, "policy")
+    assert (RECIPE_LOG_FORMAT.checked(log).entries, json.loads(log[0])["kind"]) == (3, "policy")
     assert not home.exists(), "the demo touched the ledger of its user"
 
 

@@ -12,9 +12,9 @@ from hazemap.codec import dumps
 from hazemap.errors import FileError, InputError
 from hazemap.execution.output_lock import only_writer
 from hazemap.federated.device.recipes.recipe_check import check_lines, check_recipe, explanation
+from hazemap.federated.recipes.policy_document import read_policy
 from hazemap.federated.recipes.recipe import Recipe, RecipePrice
 from hazemap.federated.recipes.recipe_file import EXAMPLE, recipe_from_json, recipe_from_toml
-from hazemap.federated.recipes.signed_policy import read_policy
 from hazemap.federated.server.studies import StudyOrder
 from hazemap.federated.server.study_statement import assumed
 from hazemap.federated.service.route_guard import Row

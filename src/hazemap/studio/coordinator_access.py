@@ -16,8 +16,7 @@ from urllib.parse import urlsplit
 from hazemap.codec import Limits, parsed
 from hazemap.errors import BudgetError, CodecError, FileError, HazemapError, InputError
 from hazemap.federated.aggregator.leader_driver import check_endpoint
-from hazemap.federated.device.http_client import checked
-from hazemap.federated.device.printable_text import one_line
+from hazemap.federated.device.http_client import checked, one_line
 from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfigList
 from hazemap.federated.service.access_tokens import known_token
 from hazemap.federated.service.operator_line import Operator, asked, operator

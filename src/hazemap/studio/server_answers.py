@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 from hazemap.codec import loads
 from hazemap.errors import CodecError, InputError
-from hazemap.federated.device.printable_text import one_line
+from hazemap.federated.device.http_client import one_line
 from hazemap.federated.recipes.recipe import Recipe
 from hazemap.federated.server.study_spec import NAME, recipe_from
 from hazemap.federated.study.study import tabled

@@ -10,10 +10,8 @@ from tests.federated.aggregator.test_processes import Processes
 from hazemap.cli.main import main
 from hazemap.errors import Refused
 from hazemap.federated.aggregator.aggregator_routes import CACHED
-from hazemap.federated.device.http_client import HttpClient
-from hazemap.federated.device.pooled_http_client import FleetClient
-from hazemap.federated.device.reports.dap_report_upload import ReportUpload
-from hazemap.federated.device.reports.report_connections import HpkeCache
+from hazemap.federated.device.http_client import FleetClient, HttpClient
+from hazemap.federated.device.reports.dap_report_upload import HpkeCache, ReportUpload
 from hazemap.federated.protocols.dap.task import Task
 from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
 

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hazemap.federated.recipes.recipe_log_format import FORMAT
+from hazemap.federated.recipes.recipe import RECIPE_LOG_FORMAT
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 
@@ -472,7 +472,7 @@ def _chained(lines: list[Any]) -> list[Any]:
             fields["seq"] = seq
         fields["previous"] = previous
         try:
-            previous = FORMAT.digest(FORMAT.text(fields)).hex()
+            previous = RECIPE_LOG_FORMAT.digest(RECIPE_LOG_FORMAT.text(fields)).hex()
         except (ValueError, UnicodeError):
             return lines
         found.append({**fields, "digest": previous})

@@ -20,9 +20,9 @@ from hazemap.federated.recipes.policy import (
     FieldBudget,
     ShippedPolicy,
 )
+from hazemap.federated.recipes.policy_document import SignedPolicy
 from hazemap.federated.recipes.query_class import AnyQueryOverFields, StreamFieldName
 from hazemap.federated.recipes.recipe import CohortField, Recipe
-from hazemap.federated.recipes.signed_policy import SignedPolicy
 from hazemap.federated.recipes.sql_query import SqlQuery
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.device_tasks import Task

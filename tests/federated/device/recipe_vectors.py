@@ -36,6 +36,7 @@ from hazemap.federated.recipes.policy import (
     FieldBudget,
     ShippedPolicy,
 )
+from hazemap.federated.recipes.policy_document import SignedPolicy
 from hazemap.federated.recipes.query_class import (
     AnyQueryOverFields,
     ListedQueries,
@@ -46,10 +47,8 @@ from hazemap.federated.recipes.query_class import (
     StreamSchema,
 )
 from hazemap.federated.recipes.query_class import FieldType as OfParameter
-from hazemap.federated.recipes.recipe import CohortField, NoMatch, Recipe
+from hazemap.federated.recipes.recipe import RECIPE_LOG_FORMAT, CohortField, NoMatch, Recipe
 from hazemap.federated.recipes.recipe_bins import matches
-from hazemap.federated.recipes.recipe_log_format import FORMAT
-from hazemap.federated.recipes.signed_policy import SignedPolicy
 from hazemap.federated.recipes.sql_query import Parameter, SqlQuery
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.device_tasks import Task, parameters_for
@@ -397,7 +396,7 @@ def log_lines(text: str) -> list[str]:
             "previous": previous,
         }
         fields |= {"study": "éther"} if kind == "stop" else {}
-        previous = FORMAT.digest(FORMAT.text(fields)).hex()
+        previous = RECIPE_LOG_FORMAT.digest(RECIPE_LOG_FORMAT.text(fields)).hex()
         lines.append(json.dumps({**fields, "digest": previous}, separators=(",", ":")))
     return lines
 

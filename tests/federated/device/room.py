@@ -21,7 +21,7 @@ from hazemap.federated.protocols.secure_aggregation.merkle_roster import root
 from hazemap.federated.protocols.secure_aggregation.neighbour_graph import commitment
 from hazemap.federated.protocols.secure_aggregation.server import Server
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.federated.recipes.recipe_log_format import FIELDS, FORMAT
+from hazemap.federated.recipes.recipe import LOG_FIELDS, RECIPE_LOG_FORMAT
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.device_tasks import Task, parameters_for
 from hazemap.privacy.budget import PureDP
@@ -64,9 +64,9 @@ def entry_of(asked, head, **changes):
     recipe = asked.recipe
     values = (head.entries + 1, "2026-03-01T00:00:00Z", "recipe", recipe.id, recipe.version, recipe.digest)
     where = (asked.campaign, asked.round, asked.cohort.people, asked.digest.hex(), head.digest)
-    fields = dict(zip(FIELDS, (*values, *where), strict=True)) | changes
-    text = FORMAT.text(fields)
-    return f'{text[:-1]},"digest":"{FORMAT.digest(text).hex()}"}}'
+    fields = dict(zip(LOG_FIELDS, (*values, *where), strict=True)) | changes
+    text = RECIPE_LOG_FORMAT.text(fields)
+    return f'{text[:-1]},"digest":"{RECIPE_LOG_FORMAT.digest(text).hex()}"}}'
 
 
 LOGS = {}

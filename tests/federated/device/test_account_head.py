@@ -18,11 +18,10 @@ from hazemap.errors import Refused
 from hazemap.federated.device import enrolment
 from hazemap.federated.device.account.account_clock import AccountClock, Uptime
 from hazemap.federated.device.account.account_head import HEAD, HeadSeal
-from hazemap.federated.device.account.budget_tables import budget_lines
 from hazemap.federated.device.account.charges import EVERY, ChargeSums
 from hazemap.federated.device.account.device_account import NOTHING_LEFT, AskedReport, DeviceAccount, MapRound
 from hazemap.federated.device.account.privacy_account import PrivacyAccount
-from hazemap.federated.device.account.recipe_account import RecipeAccount
+from hazemap.federated.device.account.recipe_account import RecipeAccount, budget_lines
 from hazemap.federated.device.server_task import ReadTask
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
 

@@ -11,17 +11,15 @@ from tests.federated.device.test_randomised_answers import report_task
 from hazemap.cells import Leaves
 from hazemap.encoders import Concatenation, CountMinSketch, Counts
 from hazemap.federated.device.account.activity_log import ActivityLog
-from hazemap.federated.device.account.budget_tables import budget_lines
 from hazemap.federated.device.account.privacy_account import EVERY, DeviceCharge, PrivacyAccount, _read, fields_read
-from hazemap.federated.device.account.recipe_account import RecipeAccount
+from hazemap.federated.device.account.recipe_account import RecipeAccount, budget_lines
 from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.device.store.event_store import PLACE_FIELDS
 from hazemap.federated.recipes.event_stream import EventStream
 from hazemap.federated.recipes.policy import Accounting, Carrier, DeviceLimit, FieldBudget
-from hazemap.federated.recipes.policy_document import example
+from hazemap.federated.recipes.policy_document import SignedPolicy, example
 from hazemap.federated.recipes.query_class import AnyQueryOverFields, StreamFieldName
-from hazemap.federated.recipes.signed_policy import SignedPolicy
 from hazemap.privacy.budget import ApproxDP, PureDP
 from hazemap.privacy.signing_identities import Identity
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote

@@ -22,7 +22,7 @@ from hazemap.federated.device.account.device_account import DeviceAccount
 from hazemap.federated.device.account.recipe_account import RecipeAccount
 from hazemap.federated.device.recipes import recipe_answer
 from hazemap.federated.device.recipes.public_recipe_log import PublicRecipeLog, RecipeLogHeads
-from hazemap.federated.device.reports.report_connections import ReportConnections
+from hazemap.federated.device.reports.dap_report_upload import ReportConnections
 from hazemap.federated.device.reports.report_routes import RoundReportRoute
 from hazemap.federated.device.reports.report_sender import CHANGED, LEFT, ReportSender
 from hazemap.federated.device.store.encrypted_store import Commits, EncryptedStore

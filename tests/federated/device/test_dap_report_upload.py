@@ -6,8 +6,14 @@ from tests.vdaf.additive_vdaf import AdditiveVdaf
 
 from hazemap.errors import BudgetExceeded, Refused, Unreachable
 from hazemap.federated.device.http_client import Backoff, HttpReply
-from hazemap.federated.device.reports.dap_report_upload import ATTEMPTS, OutdatedKeys, ReportUpload
-from hazemap.federated.device.reports.report_connections import LONGEST, SILENT, HpkeCache
+from hazemap.federated.device.reports.dap_report_upload import (
+    ATTEMPTS,
+    LONGEST,
+    SILENT,
+    HpkeCache,
+    OutdatedKeys,
+    ReportUpload,
+)
 from hazemap.federated.protocols.dap.basic_types import ReportError
 from hazemap.federated.protocols.dap.problem_types import ProblemDocument, ProblemType
 from hazemap.federated.protocols.dap.task import BatchMode, Task

@@ -14,8 +14,8 @@ from hazemap.federated.device import enrolment
 from hazemap.federated.device.account.device_account import NOTHING_LEFT, AskedReport, DeviceAccount
 from hazemap.federated.device.account.recipe_account import RecipeAccount
 from hazemap.federated.device.policy.consent_policy import Policy
-from hazemap.federated.device.reports.report_records import KeptReport
 from hazemap.federated.device.server_task import ReadTask
+from hazemap.federated.device.store.answer_records import KeptReport
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.recipes.policy_document import example
 

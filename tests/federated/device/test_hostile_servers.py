@@ -36,7 +36,7 @@ from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.device.store.row_store import DeviceRows
 from hazemap.federated.protocols.chained_log import LogHead
 from hazemap.federated.protocols.secure_aggregation.messages import Invitation, Stage
-from hazemap.federated.recipes.signed_policy import SignedPolicy
+from hazemap.federated.recipes.policy_document import SignedPolicy
 from hazemap.federated.recipes.sql_query import SqlQuery
 from hazemap.federated.trust.device_tasks import covers
 from hazemap.privacy.budget import ZCDP, PureDP

@@ -15,9 +15,8 @@ from cryptography.x509.oid import NameOID
 
 from hazemap.errors import FileError, InputError, Unreachable
 from hazemap.federated.device import http_client as http_transports
-from hazemap.federated.device import pooled_http_client as lean
-from hazemap.federated.device.http_client import HttpClient, checked
-from hazemap.federated.device.pooled_http_client import FleetClient
+from hazemap.federated.device import http_client as lean
+from hazemap.federated.device.http_client import FleetClient, HttpClient, checked
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 

@@ -18,7 +18,7 @@ from hazemap.federated.device.http_client import HttpReply
 from hazemap.federated.device.recipes.public_recipe_log import MOST_ENTRIES, PublicRecipeLog, RecipeLogHeads
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.protocols.chained_log import PAGE, LogHead
-from hazemap.federated.recipes.recipe_log_format import FIELDS, FORMAT
+from hazemap.federated.recipes.recipe import LOG_FIELDS, RECIPE_LOG_FORMAT
 
 TWENTY = [["so"]] * 20
 ASKED = recipe_task()
@@ -34,8 +34,8 @@ def store(tmp_path):
 def filler(head, **changes):
     """An entry about a policy: nothing that devices look for."""
     values = (head.entries + 1, "2026-03-01T00:00:00Z", "policy", "keyboard", head.entries, "00", "", 0, 0, "")
-    text = FORMAT.text(dict(zip(FIELDS, (*values, head.digest), strict=True)) | changes)
-    return f'{text[:-1]},"digest":"{FORMAT.digest(text).hex()}"}}'
+    text = RECIPE_LOG_FORMAT.text(dict(zip(LOG_FIELDS, (*values, head.digest), strict=True)) | changes)
+    return f'{text[:-1]},"digest":"{RECIPE_LOG_FORMAT.digest(text).hex()}"}}'
 
 
 def chained(*entries):
@@ -43,7 +43,7 @@ def chained(*entries):
     lines, head = [], LogHead()
     for each in entries:
         lines.append(each(head))
-        head, _ = FORMAT.entry(lines[-1], head)
+        head, _ = RECIPE_LOG_FORMAT.entry(lines[-1], head)
     return lines
 
 
@@ -161,14 +161,14 @@ def test_a_log_is_read_page_by_page_and_what_was_read_is_not_asked_for_again():
     asyncio.run(log.read(transport, ASKED, LogHead()))
     assert (log.head.entries, log.trouble) == (len(lines), None)
     assert transport.asked == [0, PAGE - 1, 2 * PAGE - 2]
-    assert log.refusal(ASKED, FORMAT.checked(lines[:1_500])) is None
+    assert log.refusal(ASKED, RECIPE_LOG_FORMAT.checked(lines[:1_500])) is None
 
 
 def altered(line, **changes):
     fields = json.loads(line) | changes
     del fields["digest"]
-    text = FORMAT.text(fields)
-    return f'{text[:-1]},"digest":"{FORMAT.digest(text).hex()}"}}'
+    text = RECIPE_LOG_FORMAT.text(fields)
+    return f'{text[:-1]},"digest":"{RECIPE_LOG_FORMAT.digest(text).hex()}"}}'
 
 
 HONEST = chained(filler, about(ASKED), filler)
@@ -182,7 +182,7 @@ WRONG = {
     "a line that is no JSON": ["["],
     "a line nested deep": ["[" * 4_000],
     "a line of a megabyte": ["x" * 1_000_000],
-    "fields in another order": [FORMAT.text(dict(reversed(json.loads(HONEST[0]).items())))],
+    "fields in another order": [RECIPE_LOG_FORMAT.text(dict(reversed(json.loads(HONEST[0]).items())))],
     "letters that are no ASCII": ["ä"],
     "more entries than were asked for": chained(*[filler] * (PAGE + 1)),
 }

@@ -22,7 +22,7 @@ from hazemap.federated.device.account.activity_log import ActivityLog
 from hazemap.federated.device.account.device_account import CANNOT, DeviceAccount
 from hazemap.federated.device.account.privacy_account import PrivacyAccount
 from hazemap.federated.device.policy.consent_policy import Policy
-from hazemap.federated.device.reports.report_connections import ReportConnections
+from hazemap.federated.device.reports.dap_report_upload import ReportConnections
 from hazemap.federated.device.reports.report_routes import RoundReportRoute
 from hazemap.federated.device.reports.report_sender import CHANGED, LEFT, ReportSender
 from hazemap.federated.device.server_task import ServerTask
@@ -338,7 +338,7 @@ def test_a_report_that_has_arrived_or_is_never_taken_lies_on_no_disk(room):
 
 
 def test_reports_that_no_server_takes_are_few_and_are_left_a_day_after_their_time(room, monkeypatch):
-    monkeypatch.setattr("hazemap.federated.device.reports.report_records.MOST_KEPT", 2)
+    monkeypatch.setattr("hazemap.federated.device.store.answer_records.MOST_KEPT", 2)
     room.servers[ONE].there = True
     send = room.servers[ONE].send
 

@@ -17,9 +17,8 @@ from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.device.store.event_store import EventStore
 from hazemap.federated.recipes.policy import Carrier
-from hazemap.federated.recipes.policy_document import digest, example
+from hazemap.federated.recipes.policy_document import SignedPolicy, digest, example
 from hazemap.federated.recipes.query_class import StreamFieldName
-from hazemap.federated.recipes.signed_policy import SignedPolicy
 from hazemap.privacy.signing_identities import Identity
 
 OURS, THEIRS = Identity.from_bytes(b"1" * 32), Identity.from_bytes(b"2" * 32)

@@ -19,14 +19,13 @@ from hazemap.federated.device.account.device_account import CLOCKS, AskedReport,
 from hazemap.federated.device.account.privacy_account import PrivacyAccount
 from hazemap.federated.device.account.recipe_account import RecipeAccount
 from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
+from hazemap.federated.device.store import answer_records
 from hazemap.federated.device.store import row_store as rows
-from hazemap.federated.device.store import session_records
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.protocols.secure_aggregation.messages import Stage
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.recipes.policy import DeviceLimit
-from hazemap.federated.recipes.policy_document import example
-from hazemap.federated.recipes.signed_policy import SignedPolicy
+from hazemap.federated.recipes.policy_document import SignedPolicy, example
 from hazemap.federated.trust.checked_contribution import contribution
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.signing_identities import Identity
@@ -271,7 +270,7 @@ def test_what_a_server_never_came_back_to_is_closed_a_day_after_its_end(store):
 @pytest.mark.parametrize(("name", "most"), [("MOST_OPEN", 3), ("LARGEST_OPEN", 5_000)])
 def test_a_server_that_begins_sessions_and_never_goes_on_fills_no_disk(store, monkeypatch, name, most):
     settle(store, 20)
-    monkeypatch.setattr(session_records, name, most)
+    monkeypatch.setattr(answer_records, name, most)
     rooms = [Room(store, task(), nonce=bytes([n]) * 32) for n in range(20)]
     for room in rooms[:-1]:
         room.turn(0)

@@ -26,9 +26,8 @@ from hazemap.federated.device.account.activity_log import ActivityLog, RecipeLog
 from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.recipes.features import Feature, MapCells
-from hazemap.federated.recipes.policy_document import from_toml
+from hazemap.federated.recipes.policy_document import SignedPolicy, from_toml
 from hazemap.federated.recipes.recipe import Recipe
-from hazemap.federated.recipes.signed_policy import SignedPolicy
 from hazemap.federated.recipes.sql_query import SqlQuery
 from hazemap.federated.server.campaign_spec import Deadlines
 from hazemap.federated.server.study_spec import StudySpec

@@ -39,9 +39,8 @@ from hazemap.federated.device.reports.report_sender import carried_task
 from hazemap.federated.device.server_task import ReadTasks, ServerTask
 from hazemap.federated.protocols.secure_aggregation.messages import Invitation, decode
 from hazemap.federated.protocols.secure_aggregation.session_parameters import SessionParameters
-from hazemap.federated.recipes.policy_document import LIMITS, canonical, from_signed
+from hazemap.federated.recipes.policy_document import LIMITS, SignedPolicy, canonical, from_signed
 from hazemap.federated.recipes.recipe_bins import matches
-from hazemap.federated.recipes.signed_policy import SignedPolicy
 from hazemap.federated.trust.checked_contribution import contribution
 from hazemap.federated.trust.device_tasks import Task, parameters_for
 from hazemap.federated.trust.report_carriers import CarriedTask

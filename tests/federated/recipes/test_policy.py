@@ -16,6 +16,7 @@ from hazemap.federated.recipes.policy import Accounting, DeviceLimit, ShippedPol
 from hazemap.federated.recipes.policy_document import (
     EXAMPLE,
     POLICY_SCHEMA,
+    SignedPolicy,
     canonical,
     digest,
     example,
@@ -23,8 +24,8 @@ from hazemap.federated.recipes.policy_document import (
     from_json,
     from_toml,
     to_document,
+    update_refusal,
 )
-from hazemap.federated.recipes.signed_policy import SignedPolicy, update_refusal
 from hazemap.privacy.signing_identities import Identity, policy_statement
 
 OURS, THEIRS = Identity.from_bytes(b"1" * 32), Identity.from_bytes(b"2" * 32)

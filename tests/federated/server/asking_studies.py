@@ -14,9 +14,8 @@ from hazemap.federated.device.recipes.recipe_check import check_recipe
 from hazemap.federated.protocols.secure_aggregation.client import Client
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.recipes.features import Feature, PrefixTree
-from hazemap.federated.recipes.policy_document import from_toml
+from hazemap.federated.recipes.policy_document import SignedPolicy, from_toml
 from hazemap.federated.recipes.recipe import Recipe
-from hazemap.federated.recipes.signed_policy import SignedPolicy
 from hazemap.federated.recipes.sql_query import SqlQuery
 from hazemap.federated.server.campaign_spec import Deadlines
 from hazemap.federated.server.study_spec import StudySpec

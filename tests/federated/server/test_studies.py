@@ -12,8 +12,8 @@ from hazemap.codec import dumps, loads
 from hazemap.errors import CodecError
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.recipes.features import Categories, Feature
-from hazemap.federated.recipes.recipe_log_format import checked
-from hazemap.federated.recipes.signed_policy import SignedPolicy
+from hazemap.federated.recipes.policy_document import SignedPolicy
+from hazemap.federated.recipes.recipe import RECIPE_LOG_FORMAT
 from hazemap.federated.server.campaign_spec import Campaign
 from hazemap.federated.server.study_spec import KNOWN
 from hazemap.federated.trust.cohort_assumptions import Cohort
@@ -60,9 +60,9 @@ def test_a_round_is_logged_charged_and_answered_and_asking_it_again_costs_nothin
     answer = loads(found["answer"])
     assert isinstance(answer, Answer) and (answer.people, len(answer.sums)) == (12, asked.size)
     assert loads(text, KNOWN) == asked
-    assert checked(log).entries == 2 and asked.digest in log[1] and '"kind":"policy"' in log[0]
+    assert RECIPE_LOG_FORMAT.checked(log).entries == 2 and asked.digest in log[1] and '"kind":"policy"' in log[0]
     with pytest.raises(CodecError, match="entry 2"):
-        checked([log[0], log[1].replace('"people":12', '"people":13')])
+        RECIPE_LOG_FORMAT.checked([log[0], log[1].replace('"people":12', '"people":13')])
     assert status["left"] == {"epsilon": "16", "delta": "9/1000000", "reports": 3}
     assert any("reports of" in each for each in status["assumptions"])
     assert 'study_rounds_total{outcome="done"} 1' in metrics

@@ -13,8 +13,7 @@ from tests.federated.server.test_studies import begun, charges, played
 from tests.federated.server.test_study_stop import token
 
 from hazemap.errors import LedgerError
-from hazemap.federated.recipes.recipe_log_format import checked
-from hazemap.federated.server.roles import FORMAT
+from hazemap.federated.recipes.recipe import RECIPE_LOG_FORMAT
 from hazemap.federated.service.store import Write
 
 
@@ -29,7 +28,13 @@ def test_of_many_who_ask_a_study_at_once_one_is_answered(tmp_path):
         same = await asyncio.gather(*(town.ask(recipe("same"), as_=as_) for as_ in (anna, AS_OPERATOR, anna)))
         found = await town.answered(2)
         log = (await town.http.get("/v1/recipes")).text.splitlines()
-        return Counter(reply.status_code for reply in replies), same, found, charges(town), checked(log).entries
+        return (
+            Counter(reply.status_code for reply in replies),
+            same,
+            found,
+            charges(town),
+            RECIPE_LOG_FORMAT.checked(log).entries,
+        )
 
     codes, same, found, paid, entries = played(tmp_path, play)
     assert codes == {201: 1, 409: 9, 422: 3}
@@ -78,8 +83,8 @@ async def disturbed(town, act, full):
 async def logged(town):
     """How many entries the public log has, once it and the audit log are known to be whole."""
     audit = (await town.http.get("/v1/audit", headers=AS_OPERATOR)).text.splitlines()
-    assert FORMAT.checked(audit).entries == len(audit)
-    return checked((await town.http.get("/v1/recipes")).text.splitlines()).entries
+    assert RECIPE_LOG_FORMAT.checked(audit).entries == len(audit)
+    return RECIPE_LOG_FORMAT.checked((await town.http.get("/v1/recipes")).text.splitlines()).entries
 
 
 async def asks_and_asks_again(town, full):

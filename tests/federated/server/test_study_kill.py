@@ -32,9 +32,8 @@ from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.device.store.event_store import donated
 from hazemap.federated.protocols.secure_aggregation.session_parameters import SessionParameters
 from hazemap.federated.recipes.policy import ShippedPolicy
-from hazemap.federated.recipes.recipe import Recipe
-from hazemap.federated.recipes.recipe_log_format import checked
-from hazemap.federated.recipes.signed_policy import SignedPolicy
+from hazemap.federated.recipes.policy_document import SignedPolicy
+from hazemap.federated.recipes.recipe import RECIPE_LOG_FORMAT, Recipe
 from hazemap.federated.server.campaign_spec import Deadlines
 from hazemap.federated.server.roles import checked as audited
 from hazemap.federated.server.secure_sum_plan import Summary, identities
@@ -179,7 +178,7 @@ class StudyScene:
         told = rows(database, "SELECT round, recipe, state FROM study_rounds ORDER BY round")
         wanted = [(number, asked.digest, "done") for number, asked in enumerate(self.answered, 1)]
         assert told == wanted
-        for table, check in (("recipe_log", checked), ("audit_log", audited)):
+        for table, check in (("recipe_log", RECIPE_LOG_FORMAT.checked), ("audit_log", audited)):
             lines = rows(database, f"SELECT entry, digest FROM {table} ORDER BY seq")
             assert check(f'{text[:-1]},"digest":"{digest.hex()}"}}' for text, digest in lines).entries == len(lines)
         sent = rows(database, "SELECT entry FROM recipe_log")

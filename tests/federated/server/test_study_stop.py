@@ -8,7 +8,7 @@ from tests.federated.server.asking_studies import recipe, study
 from tests.federated.server.fleet import AS_OPERATOR
 from tests.federated.server.test_studies import begun, charges, played
 
-from hazemap.federated.recipes.recipe_log_format import checked
+from hazemap.federated.recipes.recipe import RECIPE_LOG_FORMAT
 
 
 async def token(town, name, role="analyst", **limits):
@@ -89,7 +89,12 @@ def test_a_study_is_stopped_by_whoever_began_it_and_asks_nothing_more(tmp_path):
     assert kept == 0, "neither messages nor sums of a round that was stopped are kept"
     assert other.status_code == 201, "what the study has not spent is anna's again"
     last = json.loads(log[-1])
-    assert (last["kind"], last["study"], last["round"], checked(log).entries) == ("stop", "spring", 2, 4)
+    assert (last["kind"], last["study"], last["round"], RECIPE_LOG_FORMAT.checked(log).entries) == (
+        "stop",
+        "spring",
+        2,
+        4,
+    )
     acts = [
         (each["who"], each["outcome"]) for each in map(json.loads, audit.splitlines()) if each["act"] == "study stop"
     ]

@@ -17,7 +17,7 @@ from hazemap.federated.protocols.dap.basic_types import Interval
 from hazemap.federated.protocols.dap.collector import AggregateResult
 from hazemap.federated.protocols.dap.report_credentials import HeldCredential, report_key
 from hazemap.federated.recipes.policy import Carrier
-from hazemap.federated.recipes.signed_policy import SignedPolicy
+from hazemap.federated.recipes.policy_document import SignedPolicy
 from hazemap.federated.server import announced_rounds, networked_two_servers
 from hazemap.federated.server.announced_rounds import stored_announcement
 from hazemap.federated.server.networked_two_servers import _answered

@@ -20,11 +20,11 @@ from tests.ports import free_port
 from hazemap.codec import dumps
 from hazemap.federated.device import enrolment
 from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
-from hazemap.federated.device.reports.report_records import ReportRecords
+from hazemap.federated.device.store.answer_records import ReportRecords
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.device.store.event_store import donated
 from hazemap.federated.recipes.policy import Carrier
-from hazemap.federated.recipes.signed_policy import SignedPolicy
+from hazemap.federated.recipes.policy_document import SignedPolicy
 from hazemap.federated.server.campaign_spec import Deadlines
 from hazemap.federated.server.study_spec import StudySpec
 from hazemap.federated.trust.cohort_assumptions import Cohort

@@ -16,7 +16,7 @@ from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, Refused, Unreachable
 from hazemap.federated.device.http_client import HttpReply
 from hazemap.federated.device.policy.consent_policy import Policy, carried_refusal
-from hazemap.federated.device.reports.report_connections import ReportConnections
+from hazemap.federated.device.reports.dap_report_upload import ReportConnections
 from hazemap.federated.device.reports.report_routes import ShufflerRoute
 from hazemap.federated.protocols.secure_aggregation.key_agreement import DeviceCoins
 from hazemap.federated.protocols.shuffle.sealed_parts import opened

@@ -24,7 +24,7 @@ from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.device.store.event_store import donated
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.recipes.policy import Carrier
-from hazemap.federated.recipes.signed_policy import SignedPolicy
+from hazemap.federated.recipes.policy_document import SignedPolicy
 from hazemap.federated.server.campaign_spec import Deadlines
 from hazemap.federated.server.peer_servers import PeerServers
 from hazemap.federated.trust.cohort_assumptions import Cohort

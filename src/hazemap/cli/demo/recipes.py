@@ -25,8 +25,8 @@ from hazemap.cli.shared_options import AsJson
 from hazemap.errors import InputError
 
 if TYPE_CHECKING:
+    from hazemap.federated.recipes.policy_document import SignedPolicy
     from hazemap.federated.recipes.recipe import Recipe
-    from hazemap.federated.recipes.signed_policy import SignedPolicy
     from hazemap.federated.server.study_spec import StudySpec
 
 CHAT = Path("../shared/data/irc_ubuntu_text_to_2013.parquet")
@@ -61,7 +61,7 @@ def recipes(
     """
     from hazemap.cli.demo.map import files_in
     from hazemap.codec import dumps
-    from hazemap.federated.recipes.signed_policy import SignedPolicy
+    from hazemap.federated.recipes.policy_document import SignedPolicy
     from hazemap.federated.service.operator_line import operator
     from hazemap.federated.study.searches import FrequentSequences
     from hazemap.federated.study.study import Study
@@ -204,7 +204,7 @@ def _device(store: Path, rules: Path) -> tuple[Any, list[str], list[dict[str, An
     from hazemap.federated.device import enrolment
     from hazemap.federated.device.account.account_clock import AccountClock
     from hazemap.federated.device.account.activity_log import ActivityLog
-    from hazemap.federated.device.account.budget_tables import budget_lines
+    from hazemap.federated.device.account.recipe_account import budget_lines
 
     options = StoreOptions(store=store)
     with options.open() as file:

@@ -27,7 +27,7 @@ from hazemap.errors import FileError, InputError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from hazemap.federated.device.account.budget_tables import BudgetLine
+    from hazemap.federated.device.account.recipe_account import BudgetLine
 
 
 app = typer.Typer(
@@ -157,7 +157,7 @@ def budget(store: StoreOptions, device: Number = None, policy: PolicyFile = None
     from datetime import UTC, datetime
 
     from hazemap.federated.device.account.account_clock import AccountClock
-    from hazemap.federated.device.account.budget_tables import budget_lines
+    from hazemap.federated.device.account.recipe_account import budget_lines
 
     with store.open() as file:
         rules = store.allowed(file, policy)

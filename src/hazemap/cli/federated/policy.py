@@ -13,7 +13,7 @@ from hazemap.files.text_files import read_text
 
 if TYPE_CHECKING:
     from hazemap.federated.recipes.policy import ShippedPolicy
-    from hazemap.federated.recipes.signed_policy import SignedPolicy
+    from hazemap.federated.recipes.policy_document import SignedPolicy
     from hazemap.privacy.signing_identities import Identity
 
 app = typer.Typer(
@@ -66,8 +66,7 @@ def sign(
     as_json: AsJson = False,
 ) -> None:
     """Sign a policy: check all that it says, and write it with its signature. The same policy gives the same file."""
-    from hazemap.federated.recipes.policy_document import digest
-    from hazemap.federated.recipes.signed_policy import SignedPolicy
+    from hazemap.federated.recipes.policy_document import SignedPolicy, digest
     from hazemap.files.atomic_write import write_whole
 
     found = policy_at(policy)
@@ -123,8 +122,7 @@ def show(policy: Source, as_json: AsJson = False) -> None:
 
 def policy_at(path: Path) -> "ShippedPolicy":
     """The policy in a file, whatever it is written in; a signature is not verified."""
-    from hazemap.federated.recipes.policy_document import from_json, from_toml
-    from hazemap.federated.recipes.signed_policy import SignedPolicy
+    from hazemap.federated.recipes.policy_document import SignedPolicy, from_json, from_toml
 
     text = read_text(path, "the policy")
     if path.suffix.lower() != ".json" and not text.lstrip().startswith("{"):
@@ -134,7 +132,7 @@ def policy_at(path: Path) -> "ShippedPolicy":
 
 def signed_at(path: Path) -> "SignedPolicy":
     """The signed policy in a file; its signature is yet to be verified."""
-    from hazemap.federated.recipes.signed_policy import SignedPolicy
+    from hazemap.federated.recipes.policy_document import SignedPolicy
 
     return SignedPolicy.from_json(read_text(path, "the policy"))
 

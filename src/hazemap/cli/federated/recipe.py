@@ -46,9 +46,9 @@ def check(
     Exit code 4 means that they would not.
     """
     from hazemap.federated.device.recipes.recipe_check import check_lines, check_recipe
+    from hazemap.federated.recipes.policy_document import read_policy
     from hazemap.federated.recipes.recipe import RecipePrice
     from hazemap.federated.recipes.recipe_file import read_recipe
-    from hazemap.federated.recipes.signed_policy import read_policy
 
     found = read_recipe(recipe)
     price = RecipePrice.of(found)
@@ -107,8 +107,8 @@ def explain(recipe: RecipeFile, store: StoreOptions, policy: ShippedPolicyFile =
     why the device would refuse. Exit code 4 means that it would.
     """
     from hazemap.federated.device.recipes.recipe_check import admit, check_recipe, explanation
+    from hazemap.federated.recipes.policy_document import read_policy
     from hazemap.federated.recipes.recipe_file import read_recipe
-    from hazemap.federated.recipes.signed_policy import read_policy
 
     found, reasons = read_recipe(recipe), tuple[str, ...]()
     touched = admit(found, read_policy(policy)).touched if policy else None

@@ -194,7 +194,7 @@ def recipes(server: Server = LOCAL, as_json: AsJson = False) -> None:
 
     import httpx
 
-    from hazemap.federated.recipes.recipe_log_format import checked
+    from hazemap.federated.recipes.recipe import RECIPE_LOG_FORMAT
 
     lines: list[str] = []
     try:
@@ -203,7 +203,7 @@ def recipes(server: Server = LOCAL, as_json: AsJson = False) -> None:
                 lines += more
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise InputError(f"the server {server} does not show its log of recipes ({type(error).__name__})") from error
-    head = checked(lines)
+    head = RECIPE_LOG_FORMAT.checked(lines)
     entries = [json.loads(each) for each in lines]
     said = [
         f"{each['time']}  stop {each['study']}, of the analysis {each['name']}, after {each['round']:,} rounds"

@@ -14,7 +14,7 @@ from hazemap.federated.device.enrolment import Enrolment, enrolled, saved
 from hazemap.federated.device.http_client import Backoff, HttpReply, HttpTransport, jittered
 from hazemap.federated.device.policy.consent_policy import Policy
 from hazemap.federated.device.recipes.public_recipe_log import PublicRecipeLog
-from hazemap.federated.device.reports.report_connections import ReportConnections
+from hazemap.federated.device.reports.dap_report_upload import ReportConnections
 from hazemap.federated.device.reports.report_sender import ReportSender
 from hazemap.federated.device.server_task import ServerTask
 from hazemap.federated.device.store.encrypted_store import Commits, EncryptedStore, StoreWrite

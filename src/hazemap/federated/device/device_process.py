@@ -16,11 +16,10 @@ from hazemap.federated.device import enrolment
 from hazemap.federated.device.account.account_clock import AccountClock
 from hazemap.federated.device.agent import HOLD, Agent
 from hazemap.federated.device.enrolment import Enrolment, enrolled
-from hazemap.federated.device.http_client import Backoff, HttpClient, HttpTransport, checked, jittered
+from hazemap.federated.device.http_client import Backoff, FleetClient, HttpClient, HttpTransport, checked, jittered
 from hazemap.federated.device.policy.consent_policy import Policy
-from hazemap.federated.device.pooled_http_client import FleetClient
 from hazemap.federated.device.recipes.public_recipe_log import PublicRecipeLog, RecipeLogHeads
-from hazemap.federated.device.reports.report_connections import ReportConnections
+from hazemap.federated.device.reports.dap_report_upload import ReportConnections
 from hazemap.federated.device.server_task import ServerTask
 from hazemap.federated.device.store import event_store
 from hazemap.federated.device.store import row_store as rows

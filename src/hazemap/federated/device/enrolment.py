@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from hazemap.codec import Limits, parsed
 from hazemap.errors import CodecError, Refused, Unreachable
-from hazemap.federated.device.http_client import HttpReply, HttpTransport
-from hazemap.federated.device.printable_text import one_line
+from hazemap.federated.device.http_client import HttpReply, HttpTransport, one_line
 from hazemap.federated.device.store.encrypted_store import EncryptedStore, StoreWrite
 from hazemap.federated.protocols.secure_aggregation.enrolment_proof import CHALLENGE, VERSION, Challenge, origin
 from hazemap.privacy.signing_identities import KEY, SIGNATURE, Identity

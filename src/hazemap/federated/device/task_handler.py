@@ -19,8 +19,8 @@ from hazemap.federated.device.account.activity_log import LogEntry, RecipeLogEnt
 from hazemap.federated.device.account.device_account import DeviceAccount, MapRound, check_time
 from hazemap.federated.device.recipes.recipe_answer import Audience, RecipeAnswers, WeighedRecipe
 from hazemap.federated.device.server_task import TASKS, ServerTask, task_of
+from hazemap.federated.device.store.answer_records import GRACE, SessionRecord
 from hazemap.federated.device.store.encrypted_store import StoreWrite
-from hazemap.federated.device.store.session_records import GRACE, SessionRecord
 from hazemap.federated.protocols.chained_log import LogHead
 from hazemap.federated.protocols.secure_aggregation.client import Client
 from hazemap.federated.protocols.secure_aggregation.messages import Invitation, Stage

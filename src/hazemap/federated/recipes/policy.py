@@ -1,7 +1,7 @@
 """The policy that a device ships with: which analyses may ask what of which fields, and at which price.
 
 Tables 1a and 1b of McMillan et al. (2022), with what else a device has to know before it answers: streams, query
-classes, cohorts, and who may carry the answer. A policy is public. It is signed (`signed_policy`), and a device takes a
+classes, cohorts, and who may carry the answer. A policy is public and signed (`policy_document`): a device takes a
 later version only from the same key.
 
 Names are lower-case ASCII, and each name stands once: no two of them look alike, or mean the same.

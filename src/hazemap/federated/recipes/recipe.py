@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap import codec
+from hazemap.codec import Limits
 from hazemap.errors import InputError, Refused
+from hazemap.federated.protocols.chained_log import LogFormat
 from hazemap.federated.recipes import query_class
 from hazemap.federated.recipes.features import (
     MOST_BINS,
@@ -248,6 +250,16 @@ class Recipe:
 
 
 RULES: tuple[type[BucketRule], ...] = (NumericEdges, Categories, PrefixTree, StringPrefixes, MapCells)
+
+LOG_FIELDS = ("seq", "time", "kind", "name", "version", "sha256", "study", "round", "people", "task", "previous")
+_LINE = Limits(length=4_096, items=32, work=0, depth=1)
+RECIPE_LOG_FORMAT = LogFormat("the log of recipes", b"hazemap recipes 1", LOG_FIELDS, _LINE)
+"""The public log of recipes: which recipe was sent to how many devices, in which round of which study.
+
+A server writes a line before it sends (`federated.server.recipe_log`); a device reads it before it answers
+(`federated.device.recipes.public_recipe_log`). `kind` is recipe, policy or stop; `sha256` the digest of what is named;
+`task` that of what devices are sent.
+"""
 
 KNOWN: tuple[type, ...] = (*query_class.KNOWN, Recipe, Carrier, NoMatch, CohortField, Feature, UnaryEncoding, *RULES)
 """What a recipe adds to the codec's closed list: devices read one with `codec.loads(text, KNOWN, Recipe, MESSAGE)`."""

@@ -8,10 +8,9 @@ recipe on a device and not in the log, or two logs that differ, has caught the s
 import re
 
 from hazemap.errors import InputError
+from hazemap.federated.recipes.policy_document import SignedPolicy
 from hazemap.federated.recipes.policy_document import digest as policy_digest
-from hazemap.federated.recipes.recipe import Recipe
-from hazemap.federated.recipes.recipe_log_format import FORMAT
-from hazemap.federated.recipes.signed_policy import SignedPolicy
+from hazemap.federated.recipes.recipe import RECIPE_LOG_FORMAT, Recipe
 from hazemap.federated.server.campaign_store import CampaignStore
 from hazemap.federated.server.roles import HashChain
 from hazemap.federated.server.study_spec import StudySpec
@@ -29,7 +28,7 @@ class RecipeLog:
     """The log of a server's store. An entry is on the disk before the recipe leaves."""
 
     def __init__(self, store: CampaignStore) -> None:
-        self._store, self._chain = store, HashChain(store, "recipe_log", FORMAT)
+        self._store, self._chain = store, HashChain(store, "recipe_log", RECIPE_LOG_FORMAT)
 
     @property
     def entries(self) -> int:

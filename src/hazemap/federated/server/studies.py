@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from hazemap.codec import dumps
 from hazemap.errors import BudgetExceeded, HazemapError, InputError, StoreError
 from hazemap.federated.recipes.policy import ShippedPolicy
+from hazemap.federated.recipes.policy_document import SignedPolicy, update_refusal
 from hazemap.federated.recipes.policy_document import digest as policy_digest
 from hazemap.federated.recipes.recipe import Recipe
-from hazemap.federated.recipes.signed_policy import SignedPolicy, update_refusal
 from hazemap.federated.server.announced_rounds import stored_announcement
 from hazemap.federated.server.campaign_spec import Deadlines, of_names
 from hazemap.federated.server.campaign_status import announced, shards_of_rounds

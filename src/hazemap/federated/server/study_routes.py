@@ -5,8 +5,7 @@ import asyncio
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from hazemap.federated.recipes.policy_document import LIMITS
-from hazemap.federated.recipes.signed_policy import SignedPolicy
+from hazemap.federated.recipes.policy_document import LIMITS, SignedPolicy
 from hazemap.federated.server.administration_routes import log_lines
 from hazemap.federated.server.coordinator import Coordinator
 from hazemap.federated.server.role_guard import RoleGuard

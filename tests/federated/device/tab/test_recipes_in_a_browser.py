@@ -16,7 +16,7 @@ from tests.ports import free_port
 
 from hazemap.codec import loads
 from hazemap.federated.device.tab.device_page import DevicePage
-from hazemap.federated.recipes.signed_policy import SignedPolicy
+from hazemap.federated.recipes.policy_document import SignedPolicy
 from hazemap.federated.trust.recipe_terms import randomiser_of
 from hazemap.privacy.signing_identities import Identity
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from hazemap.federated.device.account.charges import ReportRequest
 from hazemap.federated.device.account.privacy_account import shown
-from hazemap.federated.device.printable_text import one_line
+from hazemap.federated.device.http_client import one_line
 from hazemap.federated.device.server_task import ReadTask
 from hazemap.federated.device.store.encrypted_store import EncryptedStore, StoreWrite
 from hazemap.federated.recipes.sql_query import LONGEST_SQL

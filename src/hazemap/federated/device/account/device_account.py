@@ -4,7 +4,7 @@ Whoever answers for a device goes through its account: secure sums (`task_handle
 (`report_sender`), and studies among people of this machine (`federated.study.population_study`). So the order of an
 answer, which is part of the privacy argument, is written once:
 
-1. who asks again for what was answered gets the bytes that were kept, free (`session_records`, `report_records`);
+1. who asks again for what was answered gets the bytes that were kept, free (`answer_records`, `answer_records`);
 2. the number of the charge is taken, and the account says whether the answer may be asked and can be paid (`paid`);
 3. the answer is made; it must not fail, whatever rows and events are, for silence would tell;
 4. charge, answer and the line of the log are on the disk in one transaction, which the caller commits;
@@ -33,15 +33,14 @@ from hazemap.federated.device.account.charges import ChargeSums, ReportRequest
 from hazemap.federated.device.account.privacy_account import PrivacyAccount
 from hazemap.federated.device.account.recipe_account import RecipeAccount
 from hazemap.federated.device.enrolment import Enrolment
+from hazemap.federated.device.http_client import one_line
 from hazemap.federated.device.policy.consent_policy import Policy
 from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
-from hazemap.federated.device.printable_text import one_line
 from hazemap.federated.device.recipes.public_recipe_log import PublicRecipeLog, RecipeLogHeads, SeenRecipeLog
-from hazemap.federated.device.reports.report_records import ReportRecords
 from hazemap.federated.device.server_task import ReadTask
+from hazemap.federated.device.store.answer_records import ReportRecords, SessionRecords
 from hazemap.federated.device.store.encrypted_store import EncryptedStore, StoreWrite
 from hazemap.federated.device.store.row_store import RowStore
-from hazemap.federated.device.store.session_records import SessionRecords
 from hazemap.federated.protocols.chained_log import LogHead
 from hazemap.federated.protocols.secure_aggregation.key_agreement import DeviceCoins
 from hazemap.federated.recipes.policy import ShippedPolicy

@@ -1,7 +1,7 @@
 """The policies that a store has accepted: the last one rules all of its devices, the others keep it from going back.
 
 The first one pins its key: the owner of the device accepts it by name. A later one needs a signature by the same key,
-a higher version, and nothing that would let a device forget what it has spent (`federated.recipes.signed_policy`).
+a higher version, and nothing that would let a device forget what it has spent (`federated.recipes.policy_document`).
 """
 
 import json
@@ -13,7 +13,7 @@ from hazemap.federated.device import enrolment
 from hazemap.federated.device.store import event_store
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.recipes.policy import ShippedPolicy
-from hazemap.federated.recipes.signed_policy import SignedPolicy, update_refusal
+from hazemap.federated.recipes.policy_document import SignedPolicy, update_refusal
 
 STORE = 0
 """A policy is the store's, of no single device: it is sealed under this number."""

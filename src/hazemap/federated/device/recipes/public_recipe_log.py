@@ -18,14 +18,14 @@ from hazemap.errors import CodecError, Unreachable
 from hazemap.federated.device.http_client import HttpTransport
 from hazemap.federated.device.store.encrypted_store import EncryptedStore, StoreWrite
 from hazemap.federated.protocols.chained_log import PAGE, LogHead
-from hazemap.federated.recipes.recipe_log_format import FORMAT
+from hazemap.federated.recipes.recipe import RECIPE_LOG_FORMAT
 from hazemap.federated.trust.device_tasks import Task
 
 MOST_ENTRIES = 1 << 17
 """Entries of a log at most: some 30 MB of a process that reads them."""
 WORDS = ("name", "version", "sha256", "study", "round", "people")
 """The fields of an entry that its task must agree with."""
-LARGEST_PAGE = PAGE * (FORMAT.line.length + 1)
+LARGEST_PAGE = PAGE * (RECIPE_LOG_FORMAT.line.length + 1)
 
 
 @dataclass(eq=False)
@@ -85,7 +85,7 @@ class PublicRecipeLog:
         for line in lines:
             if self.head.entries >= MOST_ENTRIES:
                 raise CodecError(f"it has more than the {MOST_ENTRIES:,} entries that this device reads")
-            head, entry = FORMAT.entry(line, self.head)
+            head, entry = RECIPE_LOG_FORMAT.entry(line, self.head)
             if entry["kind"] == "recipe":
                 self._asked.setdefault(_digest_of(entry["task"]), _hash([entry[name] for name in WORDS]))
             elif entry["kind"] == "stop":
@@ -116,7 +116,7 @@ class PublicRecipeLog:
             before = self._digest(known - 1)
             if not lines:
                 raise CodecError(f"entry {known:,} is gone")
-            first, _ = FORMAT.entry(lines[0], LogHead(known - 1, before))
+            first, _ = RECIPE_LOG_FORMAT.entry(lines[0], LogHead(known - 1, before))
             if first != self.head:
                 raise CodecError(f"entry {known:,} is another than before")
         new = lines[1:] if known else lines

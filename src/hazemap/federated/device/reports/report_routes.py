@@ -22,8 +22,7 @@ from hazemap.codec import Limits, parsed
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import CodecError, HazemapError, Refused, Unreachable
 from hazemap.federated.device.policy.consent_policy import Policy, pins
-from hazemap.federated.device.reports.dap_report_upload import OutdatedKeys, ReportUpload
-from hazemap.federated.device.reports.report_connections import ReportConnections
+from hazemap.federated.device.reports.dap_report_upload import OutdatedKeys, ReportConnections, ReportUpload
 from hazemap.federated.protocols.dap.client import Client
 from hazemap.federated.protocols.dap.report_credentials import ISSUED, HeldCredential, keys_statement, report_key
 from hazemap.federated.protocols.dap.task import Task

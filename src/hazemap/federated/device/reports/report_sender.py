@@ -21,8 +21,7 @@ from hazemap.federated.device.account.device_account import DeviceAccount, MapRo
 from hazemap.federated.device.policy.consent_policy import Policy, carried_refusal
 from hazemap.federated.device.policy.query_description import described
 from hazemap.federated.device.recipes.recipe_answer import Audience, RecipeAnswers
-from hazemap.federated.device.reports.report_connections import ReportConnections
-from hazemap.federated.device.reports.report_records import KeptReport
+from hazemap.federated.device.reports.dap_report_upload import ReportConnections
 from hazemap.federated.device.reports.report_routes import (
     AskCredentials,
     ReportCredentials,
@@ -33,8 +32,8 @@ from hazemap.federated.device.reports.report_routes import (
     report_route,
 )
 from hazemap.federated.device.server_task import ReadTask, ServerTask
+from hazemap.federated.device.store.answer_records import GRACE, KeptReport
 from hazemap.federated.device.store.encrypted_store import Commits, StoreWrite
-from hazemap.federated.device.store.session_records import GRACE
 from hazemap.federated.protocols.chained_log import LogHead
 from hazemap.federated.trust.device_tasks import Task
 from hazemap.federated.trust.report_carriers import CARRIED, ByShuffler, ByTwoServers, CarriedTask

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hazemap.errors import FileError, InputError, TableError
+from hazemap.federated.device.store.answer_records import leave_all
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.device.store.row_store import DAY, RowStore
-from hazemap.federated.device.store.session_records import leave_all
 from hazemap.federated.recipes.event_stream import EventField, EventStream, EventType, EventValue
 from hazemap.federated.recipes.policy import ShippedPolicy
 from hazemap.federated.recipes.query_class import StreamFieldName

@@ -19,8 +19,8 @@ from hazemap.engines.memory import MemoryTable
 from hazemap.engines.row_query import Layout, Roles
 from hazemap.engines.table_source import TableSource
 from hazemap.errors import InputError
+from hazemap.federated.device.store.answer_records import leave_all
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
-from hazemap.federated.device.store.session_records import leave_all
 from hazemap.readers.column_roles import TIME
 from hazemap.readers.open_table import layout_of, named_columns, source_of
 from hazemap.temporal.time_format import TimeFormat

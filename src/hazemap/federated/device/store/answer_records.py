@@ -1,14 +1,15 @@
-"""Every session a device was ever asked into: its state while it lasts, its tag for ever.
+"""What a device has answered: its sessions of secure sums, and its reports to other servers.
 
-A stage is answered once. The state with its reply, the charge and the line in the log are written in one
-transaction before the reply is sent; `answered` counts, and the statement that writes the next state changes
-nothing unless the count is still what it was when the state was read.
+A message is answered once. The reply or the report is kept in the transaction that charges it, before it is sent: after
+a crash the same bytes are sent again for the charge that stands. When a session is over its state and keys are deleted,
+and when a report has arrived, or will never be taken, its bytes: the tag of each stays.
 """
 
 import json
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from sqlite3 import Connection
+from typing import Final
 
 from hazemap.federated.device.store.encrypted_store import EncryptedStore, StoreWrite
 
@@ -126,3 +127,87 @@ def _close(device: int, tag: bytes) -> StoreWrite:
         "INSERT INTO sessions VALUES (?, ?, 0, NULL) ON CONFLICT DO UPDATE SET sealed = NULL WHERE sealed IS NOT NULL",
         (device, tag),
     )
+
+
+_NUMBER: Final = 8
+_WORDS: Final = 32
+_HEAD: Final = 2 * _NUMBER + _WORDS
+_SEALED: Final = 28
+MOST_KEPT, LARGEST_KEPT = 64, 1 << 26
+"""Reports that one device keeps to be sent, and their bytes: a server may announce without end, and take none."""
+
+
+@dataclass(frozen=True)
+class KeptReport:
+    """Its line in the log, until when it is kept (seconds since 1970), the digest of the announcement that it answers.
+
+    `parcel` are the bytes to send: none where they have arrived, or are not sent any more.
+    """
+
+    number: int
+    until: int
+    answers: bytes
+    parcel: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ReportRecords:
+    """The reports of one device, by the name of their batch."""
+
+    store: EncryptedStore
+    device: int
+
+    def find(self, batch: bytes) -> KeptReport | None:
+        """The report that was made for a batch; None where none was."""
+        tag = self._tag(batch)
+        found = self.store.read("SELECT sealed FROM reports WHERE device = ? AND tag = ?", self.device, tag)
+        return self._opened(tag, found[0][0]) if found else None
+
+    def full(self) -> str | None:
+        """Why no other report can be kept; None where it can."""
+        sql = "SELECT count(*), coalesce(sum(length(sealed)), 0) FROM reports WHERE device = ? AND length(sealed) > ?"
+        [(number, size)] = self.store.read(sql, self.device, _HEAD + _SEALED)
+        if number < MOST_KEPT and size < LARGEST_KEPT:
+            return None
+        return (
+            f"this device keeps {number:,} reports of {size:,} bytes that no server has taken yet, and makes no other:"
+            " it leaves them a day after their time"
+        )
+
+    def kept(self, batch: bytes, report: KeptReport) -> StoreWrite:
+        """The statement that keeps a report; it fails where there is one."""
+        tag = self._tag(batch)
+        return StoreWrite("INSERT INTO reports VALUES (?, ?, ?)", (self.device, tag, self._closed(tag, report)))
+
+    def emptied(self, batch: bytes, report: KeptReport) -> StoreWrite:
+        """The statement that deletes the bytes of a report."""
+        return self._emptied(self._tag(batch), report)
+
+    def forsaken(self, now: datetime) -> list[tuple[KeptReport, StoreWrite]]:
+        """The reports that no server took in time, and the statements that delete them; one is read at a time."""
+        tags = "SELECT tag FROM reports WHERE device = ? AND length(sealed) > ?"
+        left = []
+        for (tag,) in self.store.read(tags, self.device, _HEAD + _SEALED):
+            for (sealed,) in self.store.read(
+                "SELECT sealed FROM reports WHERE device = ? AND tag = ?", self.device, tag
+            ):
+                report = replace(self._opened(tag, sealed), parcel=b"")
+                if report.until < now.timestamp():
+                    left.append((report, self._emptied(tag, report)))
+        return left
+
+    def _emptied(self, tag: bytes, report: KeptReport) -> StoreWrite:
+        sealed = self._closed(tag, replace(report, parcel=b""))
+        return StoreWrite("UPDATE reports SET sealed = ? WHERE device = ? AND tag = ?", (sealed, self.device, tag))
+
+    def _closed(self, tag: bytes, report: KeptReport) -> bytes:
+        numbers = report.number.to_bytes(_NUMBER, "big") + report.until.to_bytes(_NUMBER, "big")
+        return self.store.seal("reports", self.device, tag, numbers + report.answers + report.parcel)
+
+    def _opened(self, tag: bytes, sealed: bytes) -> KeptReport:
+        plain = self.store.unseal("reports", self.device, tag, sealed)
+        number, until = (int.from_bytes(plain[at : at + _NUMBER], "big") for at in (0, _NUMBER))
+        return KeptReport(number, until, plain[2 * _NUMBER : _HEAD], plain[_HEAD:])
+
+    def _tag(self, batch: bytes) -> bytes:
+        return self.store.tag(self.device, b"report" + batch)
