@@ -1,15 +1,16 @@
 """Timeslots and the clocks they are read from: daylight saving, gaps, hours that come twice."""
 
 from datetime import UTC, datetime
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.temporal.zone_names import THEIRS, known_here, typescript
 
 from hazemap.errors import InputError
-from hazemap.temporal.time_slots import FIRST, LAST, Always, Clock, Spans, Weekdays, local, moment
+from hazemap.temporal.time_slots import FIRST, LAST, Always, Clock, Spans, Weekdays, clocks, local, moment, zone_names
 
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "America/Sao_Paulo")
 HOUR = 3600
@@ -82,6 +83,30 @@ def test_days_of_the_week_are_those_of_the_zone():
 def test_a_row_without_a_time_is_in_no_slot(slots):
     assert slots.at(np.array([np.nan, np.inf, -np.inf])).tolist() == [-1, -1, -1]
     assert Always().at(np.array([np.nan])).tolist() == [0]
+
+
+def test_one_list_of_names_is_what_the_database_and_the_other_device_have():
+    """Where this fails after an update of the database: `python -m tests.temporal.zone_names`."""
+    assert sorted(zone_names()) == known_here()
+    assert typescript(sorted(zone_names())) == THEIRS.read_text()
+    assert all(clocks(name).key == name for name in zone_names())
+
+
+@pytest.mark.parametrize(
+    "name", ["Asia/KathMandu", "us/Pacific", "utc", "localtime", "posix/UTC", "right/UTC", "Factory", "+01:00", "", "."]
+)
+def test_what_a_system_takes_for_a_zone_is_none_unless_it_is_in_the_list(name):
+    with pytest.raises(InputError, match="a time zone must be a name such as Europe/Berlin or UTC"):
+        Weekdays(name)
+
+
+def test_a_machine_that_has_no_clocks_for_a_name_says_so(monkeypatch):
+    def older(name):
+        raise ZoneInfoNotFoundError(name)
+
+    monkeypatch.setattr("hazemap.temporal.time_slots.ZoneInfo", older)
+    with pytest.raises(InputError, match="of this machine does not know America/Coyhaique: update it"):
+        Weekdays("America/Coyhaique")
 
 
 def test_a_time_that_names_an_offset_keeps_it():

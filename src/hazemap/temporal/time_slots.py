@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
+from importlib.resources import files
 from itertools import pairwise
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -233,16 +234,24 @@ def _known(moments: Floats) -> NDArray[np.bool_]:
     return found
 
 
+@cache
+def zone_names() -> frozenset[str]:
+    """The names of time zones, in their spelling: one list for all devices, and not what a machine's database has."""
+    return frozenset((files("hazemap.temporal") / "zone_names.txt").read_text(encoding="ascii").split())
+
+
 def clocks(name: str) -> ZoneInfo:
     """The time zone of a name, such as Europe/Berlin; `InputError` for a name that is not one.
 
     >>> clocks("Europe/Berlin")
     zoneinfo.ZoneInfo(key='Europe/Berlin')
     """
+    if name not in zone_names():
+        raise InputError(f"a time zone must be a name such as Europe/Berlin or UTC; found {name!r}")
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise InputError(f"a time zone must be a name such as Europe/Berlin or UTC; found {name!r}") from None
+        raise InputError(f"the time zone database of this machine does not know {name}: update it") from None
 
 
 def local(name: str, moments: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -412,6 +412,13 @@ CHANGES: tuple[tuple[bytes, bytes], ...] = (
     (b'"round":1', b'"round":1,"round":1'),
 )
 """What TypeScript did not look at, or looked at in another way, and what only just fits."""
+ZONES = (
+    *("Asia/Kathmandu", "Asia/Katmandu", "US/Pacific", "Etc/GMT+5", "GMT0", "EST5EDT", "UTC", "Zulu"),
+    *("Asia/KathMandu", "Asia/katmandu", "us/Pacific", "Etc/Gmt+5", "gmt0", "est5edt", "utc", "ZULU"),
+    *("posix/UTC", "right/UTC", "localtime", "posixrules", "Factory", "Etc/Unknown", "PST", "SystemV/EST5", "+01:00"),
+    *("Europe/Atlantis", "UTC ", "./UTC", "Asia//Kathmandu", ""),
+)
+"""Zones and aliases in their spelling, in another, and what a system or another language takes for a zone."""
 
 
 def vectors() -> list[dict[str, Any]]:
@@ -459,6 +466,8 @@ def vectors() -> list[dict[str, Any]]:
     more += [("work", re.sub(rb'"0123456789abcdef[^"]*"', head, work), 0) for head in heads]  # no heads, and no fault
     more += [("work", work, 0), ("work", work.replace(b'"head"', b'"had"'), 0)]
     more += [("task", few.replace('{"fraction":"3"}', '{"fraction":"1"}').encode(), 0)]  # of a local ε that costs less
+    days = next(each for each in valid()["task"] if b'{"Weekdays":{"zone":"Asia/Kathmandu"}}' in each)
+    more += [("task", days.replace(b"Asia/Kathmandu", zone.encode()), 0) for zone in ZONES]
     return [
         _case(*each) for each in (("task", PLAIN, 0), *written, *more, *(found[key] for key in sorted(found, key=str)))
     ]

@@ -2,10 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sha256, unhex, utf8 } from "../../../shared/src/bytes.js";
 import { CodecError, Refused } from "../errors.js";
+import type { Json } from "../json_text.js";
 import { checkPolicy, DEFAULT_POLICY } from "../policy.js";
 import { decodeParameters } from "../session_parameters.js";
 import { readTask } from "../task.js";
 import { readSlots } from "../time_slots.js";
+import { ZONE_NAMES } from "../zone_names.js";
 import { vectors } from "./vectors.js";
 
 const { moments, tasks } = vectors("device/slots");
@@ -19,6 +21,18 @@ test("moments lie in the slots of the vectors, where clocks are changed too", ()
       JSON.stringify(slots),
     );
   }
+});
+
+test("there are clocks for every name of the list, and a machine that has none for one says so", (t) => {
+  const weekdays = (zone: string): object => slots_({ Weekdays: { zone } });
+  for (const zone of ZONE_NAMES) assert.equal(readSlots(weekdays(zone) as Json).many, 7, zone);
+  t.mock.method(Intl, "DateTimeFormat", () => {
+    throw new RangeError("Invalid time zone specified: America/Coyhaique");
+  });
+  assert.throws(
+    () => readSlots(weekdays("America/Coyhaique") as Json),
+    (error) => error instanceof Refused && /does not know the clocks/.test(error.message),
+  );
 });
 
 /** Whole numbers as the codec's reader gives them. */
@@ -60,9 +74,19 @@ test("slots that are none are refused, and what they may cost is bounded", async
     [{ Spans: { zone: "UTC", edges: Array.from({ length: 65_538 }, (_, at) => at) } }, null],
     [{ Weekdays: { zone: "+01:00" } }, null],
     [{ Weekdays: { zone: "../etc/passwd" } }, null],
-    [{ Weekdays: { zone: "Europe/Atlantis" } }, /does not know the clocks/],
+    [{ Weekdays: { zone: "Europe/Atlantis" } }, null],
     [{ Always: {} }, null],
-    [{ Weekdays: { zone: "europe/berlin" } }, null],
+    ...[
+      "europe/berlin",
+      "Asia/KathMandu",
+      "US/pacific",
+      "utc",
+      "Etc/Gmt+5",
+      "posix/UTC",
+      "localtime",
+      "Factory",
+      "PST",
+    ].map((zone): [object, null] => [{ Weekdays: { zone } }, null]),
     [{ Weekdays: { zone: "UTC", edges: [] } }, null],
   ];
   for (const [slots, words] of wrong) {
