@@ -16,8 +16,7 @@ from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 
-from hazemap.privacy.amplification.aggregate_price import minimum_cohort
-from hazemap.privacy.amplification.best_unary_encoding import best_unary
+from hazemap.privacy.amplification.aggregate_price import best_unary, minimum_cohort
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.amplification.neighbours import SumRound, exact_sum
 from hazemap.privacy.amplification.shuffle_bounds import clone_bound, theorem_3_1

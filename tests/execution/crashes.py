@@ -134,7 +134,7 @@ hazemap.releases.Release.save = in_two_halves
 
 LATE = """
 from hazemap.privacy.budget import PrivacyAmount
-from hazemap.privacy.ledger_account import LedgerAccount
+from hazemap.privacy.ledger import LedgerAccount
 charge, owed = LedgerAccount.charge, []
 def later(self, price):
     owed.append((self, price))

@@ -15,8 +15,7 @@ from hazemap.errors import FileError
 from hazemap.execution.crash_recovery import recover, recoverable, sweep
 from hazemap.execution.run import folder_of
 from hazemap.privacy.budget import Budget, PureDP, make_up
-from hazemap.privacy.ledger import Ledger
-from hazemap.privacy.ledger_account import REST
+from hazemap.privacy.ledger import REST, Ledger
 from hazemap.privacy.ledger_records import LedgerCharge
 from hazemap.releases import Release, Statistics
 

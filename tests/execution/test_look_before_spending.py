@@ -14,8 +14,7 @@ from hazemap.errors import CapExceeded, InputError, Stopped
 from hazemap.execution.crash_recovery import recover, recoverable
 from hazemap.execution.run import folder_of
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
-from hazemap.privacy.ledger import Ledger
-from hazemap.privacy.ledger_account import LedgerAccount
+from hazemap.privacy.ledger import Ledger, LedgerAccount
 from hazemap.privacy.random_stream import Stream
 from hazemap.queries.algorithm_session import Session
 from hazemap.releases import Release

@@ -6,8 +6,7 @@ from math import comb
 import pytest
 
 from hazemap.errors import InputError
-from hazemap.privacy.local_randomisers import Asymmetric, Symmetric, UnaryEncoding
-from hazemap.privacy.report_weight import most_ones
+from hazemap.privacy.local_randomisers import Asymmetric, Symmetric, UnaryEncoding, most_ones
 
 RARE = Fraction(1, 10**9)
 

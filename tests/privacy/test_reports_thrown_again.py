@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from hazemap.errors import InputError
-from hazemap.privacy.local_randomisers import UnaryEncoding
+from hazemap.privacy.local_randomisers import UnaryEncoding, report_within
 from hazemap.privacy.random_stream import Stream
-from hazemap.privacy.report_weight import report_within
 
 SIZE, MOST = 3, 2
 LAW = UnaryEncoding(Fraction(3, 4), Fraction(1, 8))

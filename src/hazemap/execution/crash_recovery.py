@@ -29,8 +29,7 @@ from hazemap.execution.run import (
     weigh,
 )
 from hazemap.privacy.budget import Budget, PrivacyAmount
-from hazemap.privacy.ledger import Ledger
-from hazemap.privacy.ledger_account import REST, LedgerAccount
+from hazemap.privacy.ledger import REST, Ledger, LedgerAccount
 from hazemap.privacy.ledger_records import Charge, LedgerCharge, Occasion
 from hazemap.privacy.ledger_units import asked_again
 from hazemap.privacy.privacy_unit import VALUES_ONLY

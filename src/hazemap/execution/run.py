@@ -38,8 +38,7 @@ from hazemap.execution.release_assembly import Publication
 from hazemap.privacy.budget import Budget, much
 from hazemap.privacy.duplicate_tables import Fingerprints
 from hazemap.privacy.first_cap import FirstCap
-from hazemap.privacy.ledger import Ledger
-from hazemap.privacy.ledger_account import Foreseen, LedgerAccount
+from hazemap.privacy.ledger import Foreseen, Ledger, LedgerAccount
 from hazemap.privacy.ledger_records import Occasion
 from hazemap.privacy.mechanisms import noise_for
 from hazemap.privacy.privacy_unit import FULL, ROW, VALUES_ONLY, Model, Unit

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
     from hazemap.federated.trust.prefix_walk import CellStrings
     from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
-    from hazemap.privacy.amplification.aggregate_price import aggregate_price, minimum_cohort
-    from hazemap.privacy.amplification.best_unary_encoding import best_unary
+    from hazemap.privacy.amplification.aggregate_price import aggregate_price, best_unary, minimum_cohort
     from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
     from hazemap.privacy.distributed_noise import DistributedNoise
     from hazemap.privacy.random_stream import Stream
@@ -47,8 +46,7 @@ _MODULES = {
     "federated.trust.cohort_assumptions": ("Cohort", "Sampling"),
     "federated.trust.prefix_walk": ("CellStrings",),
     "federated.trust.simulated_secure_aggregation": ("SimulatedSecureAggregation",),
-    "privacy.amplification.aggregate_price": ("aggregate_price", "minimum_cohort"),
-    "privacy.amplification.best_unary_encoding": ("best_unary",),
+    "privacy.amplification.aggregate_price": ("aggregate_price", "best_unary", "minimum_cohort"),
     "privacy.amplification.bit_flip_law": ("BitFlipLaw",),
     "privacy.distributed_noise": ("DistributedNoise",),
     "privacy.random_stream": ("Stream",),

@@ -11,6 +11,7 @@ Few zeros are turned on, so a report is drawn in time proportional to those: fir
 law), then which (without replacement). Nothing is rounded.
 """
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -23,11 +24,11 @@ from numpy.typing import NDArray
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
 from hazemap.machine_code.arrays import Floats, Ints
+from hazemap.privacy.amplification import certified_bounds
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.random_stream import Stream
-from hazemap.privacy.samplers.bernoulli import Coin, Digits, binomial, exp_bounds, fair
+from hazemap.privacy.samplers.bernoulli import Coin, Digits, RationalCoin, binomial, exp_bounds, fair
 from hazemap.privacy.samplers.binomial_table import heads, number_of_heads
-from hazemap.privacy.samplers.rational_coin import RationalCoin
 
 Bits = NDArray[np.uint8]
 
@@ -357,3 +358,43 @@ def _logarithm(number: Fraction) -> Fraction:
         enough = exp_bounds(Fraction(middle, _FINE), bits)[1] * number <= 1 << bits
         low, high = (low, middle) if enough else (middle, high)
     return Fraction(high, _FINE)
+
+
+LEAST_CHANCE = Fraction(1, 10**40)
+TOO_HEAVY = Fraction(1, 1 << 40)
+"""The chance that any honest report of a batch has more 1s than servers let through."""
+
+
+def most_ones(law: Randomiser, size: int, chance: Fraction) -> int:
+    """The least m such that a report of `size` places has more than m 1s with this chance at most. O(√size).
+
+    1s are Bern(p) + Bin(size − 1, q); the tail is summed with bounds of every float, so m may be one too large, never
+    too small.
+
+    >>> most_ones(Symmetric(Fraction(5)), 4_096, Fraction(1, 10**9))
+    65
+    """
+    if size < 1 or not LEAST_CHANCE <= chance < 1:
+        raise InputError("the weight of a report is bounded for 1 place or more, and a chance from 10^-40 to below 1")
+    p, q = law.chances
+    goal = math.nextafter(float(chance), 0)
+    others = certified_bounds.binomial(size - 1, q, 1 - q, goal * 1e-6)
+    above = np.cumsum(others.mass[::-1])[::-1] * (1 + others.relative + len(others.mass) * 2.0**-52) + others.outside
+    # P(W > m) = p P(X ≥ m) + (1 − p) P(X > m), where X counts the others' 1s
+    at_least = np.append(above, others.outside)
+    tail = (p * at_least[:-1] + (1 - p) * at_least[1:]) * (1 + 2.0**-50)
+    enough = np.flatnonzero(tail <= goal)
+    most = others.start + (int(enough[0]) if len(enough) else len(others.mass))
+    return min(most, size)
+
+
+def report_within(law: Randomiser, stream: Stream, place: int | None, size: int, most: int) -> Bits:
+    """What one person sends, uint8[size]: drawn again while it has more than `most` 1s.
+
+    With the bound of `most_ones` that happens to hardly anybody.
+    """
+    if not 1 <= most <= size:
+        raise InputError(f"a report of {size:,} places has at most 1 to {size:,} of them set, not {most:,}")
+    while int((bits := law.report(stream, place, size)).sum()) > most:
+        pass
+    return bits

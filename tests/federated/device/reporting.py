@@ -8,7 +8,7 @@ from hazemap.federated.device.account.charges import ReportRequest
 from hazemap.federated.recipes.policy import Carrier
 from hazemap.federated.recipes.policy_document import example
 from hazemap.federated.recipes.query_class import StreamFieldName
-from hazemap.privacy.report_price import ReportPrice
+from hazemap.privacy.budget import ReportPrice
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 NGRAM, PERPLEXITY, AGE = (

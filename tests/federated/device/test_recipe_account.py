@@ -18,8 +18,7 @@ from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.recipes.policy import Accounting, Carrier, DeviceLimit
 from hazemap.federated.recipes.policy_document import example
 from hazemap.federated.recipes.query_class import AnyQueryOverFields, StreamFieldName
-from hazemap.privacy.budget import ApproxDP, PureDP
-from hazemap.privacy.report_price import ReportPrice
+from hazemap.privacy.budget import ApproxDP, PureDP, ReportPrice
 
 DAY = timedelta(days=1)
 POLICY = replace(

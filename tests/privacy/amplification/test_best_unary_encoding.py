@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from hazemap.errors import InputError
-from hazemap.privacy.amplification.best_unary_encoding import best_unary
+from hazemap.privacy.amplification.aggregate_price import best_unary
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.amplification.neighbours import SumRound, exact_sum
 

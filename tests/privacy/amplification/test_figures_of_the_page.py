@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hazemap.privacy.amplification.aggregate_price import minimum_cohort
-from hazemap.privacy.amplification.best_unary_encoding import best_unary
+from hazemap.privacy.amplification.aggregate_price import best_unary, minimum_cohort
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.amplification.neighbours import Neighbours, SumRound, exact_sum
 from hazemap.privacy.amplification.shuffle_bounds import clone_bound, theorem_3_1

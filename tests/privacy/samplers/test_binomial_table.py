@@ -11,9 +11,8 @@ from scipy.stats import binom, chisquare
 from hazemap.errors import InputError
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.samplers import binomial_table
-from hazemap.privacy.samplers.bernoulli import Coin
+from hazemap.privacy.samplers.bernoulli import Coin, RationalCoin
 from hazemap.privacy.samplers.binomial_table import heads, number_of_heads
-from hazemap.privacy.samplers.rational_coin import RationalCoin
 
 LEVEL = 1e-6
 

@@ -34,8 +34,7 @@ from hazemap.federated.recipes.features import (
 from hazemap.federated.recipes.policy import Carrier
 from hazemap.federated.recipes.sql_query import SqlQuery, Value, check_name, check_text
 from hazemap.field_types import check_fields
-from hazemap.privacy.amplification.aggregate_price import AggregatePrice, aggregate_price, minimum_cohort
-from hazemap.privacy.amplification.best_unary_encoding import best_unary
+from hazemap.privacy.amplification.aggregate_price import AggregatePrice, aggregate_price, best_unary, minimum_cohort
 from hazemap.privacy.budget import Number
 from hazemap.privacy.local_randomisers import Asymmetric, UnaryEncoding
 

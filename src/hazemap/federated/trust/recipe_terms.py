@@ -15,8 +15,7 @@ from hazemap.federated.recipes.recipe import Recipe
 from hazemap.privacy.amplification.aggregate_price import AggregatePrice, aggregate_price
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.budget import ApproxDP, Budget, PureDP
-from hazemap.privacy.local_randomisers import Asymmetric, Randomiser, Symmetric, UnaryEncoding
-from hazemap.privacy.report_weight import TOO_HEAVY
+from hazemap.privacy.local_randomisers import TOO_HEAVY, Asymmetric, Randomiser, Symmetric, UnaryEncoding
 
 
 def stated_price(recipe: Recipe) -> PureDP | ApproxDP:

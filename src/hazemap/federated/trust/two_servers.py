@@ -34,10 +34,9 @@ from hazemap.federated.trust.randomised_reports import (
 from hazemap.federated.trust.report_batch import BatchedReports, ReportBatch, asked_of
 from hazemap.machine_code.arrays import Ints
 from hazemap.privacy.budget import Budget
-from hazemap.privacy.local_randomisers import Randomiser
+from hazemap.privacy.local_randomisers import TOO_HEAVY, Randomiser, most_ones
 from hazemap.privacy.mechanisms import share_for
 from hazemap.privacy.random_stream import Stream
-from hazemap.privacy.report_weight import TOO_HEAVY, most_ones
 from hazemap.privacy.two_server_noise import TwoServerNoise
 from hazemap.queries.noisy_queries import Answer, Question
 from hazemap.tables.contribution_bounding import Sensitivity

@@ -19,7 +19,7 @@ from hazemap.federated.device.http_client import one_line
 from hazemap.federated.device.server_task import ReadTask
 from hazemap.federated.device.store.encrypted_store import EncryptedStore, StoreWrite
 from hazemap.federated.recipes.sql_query import LONGEST_SQL
-from hazemap.privacy.report_price import ReportPrice
+from hazemap.privacy.budget import ReportPrice
 
 KIND = "recipe"
 

@@ -27,7 +27,7 @@ from hazemap.federated.recipes.policy import Carrier
 from hazemap.federated.recipes.query_class import StreamFieldName
 from hazemap.federated.recipes.recipe import Recipe
 from hazemap.field_types import check_fields
-from hazemap.privacy.report_price import ReportPrice
+from hazemap.privacy.budget import ReportPrice
 
 EVERY: Final = 64
 """Charges that are read one by one before they are summed."""

@@ -36,8 +36,7 @@ from hazemap.federated.device.store.encrypted_store import EncryptedStore, Store
 from hazemap.federated.recipes.policy import Accounting, AnalysisBudget, DeviceLimit, FieldBudget, ShippedPolicy
 from hazemap.federated.recipes.query_class import StreamFieldName
 from hazemap.federated.trust.device_tasks import Task
-from hazemap.privacy.budget import ApproxDP
-from hazemap.privacy.report_price import ReportPrice
+from hazemap.privacy.budget import ApproxDP, ReportPrice
 
 SPILL = Fraction(1, 100)
 """The part of δ that is set aside for the probability that prices in zCDP leave out."""

@@ -36,11 +36,9 @@ from hazemap.federated.recipes.query_class import StreamFieldName
 from hazemap.federated.recipes.recipe import Recipe
 from hazemap.federated.recipes.recipe_bins import matches
 from hazemap.federated.trust.device_tasks import Task
-from hazemap.privacy.budget import ZCDP, PureDP
-from hazemap.privacy.local_randomisers import Bits, Randomiser
+from hazemap.privacy.budget import ZCDP, PureDP, ReportPrice
+from hazemap.privacy.local_randomisers import Bits, Randomiser, report_within
 from hazemap.privacy.random_stream import Stream
-from hazemap.privacy.report_price import ReportPrice
-from hazemap.privacy.report_weight import report_within
 
 
 class CohortSource(EventSource, Protocol):

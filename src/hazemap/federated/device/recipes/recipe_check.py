@@ -25,9 +25,8 @@ from hazemap.federated.recipes.query_class import StreamFieldName
 from hazemap.federated.recipes.recipe import NoMatch, Recipe, RecipePrice
 from hazemap.federated.trust.recipe_terms import price_of_recipe, randomiser_of
 from hazemap.privacy.amplification.zcdp_of_sum import zcdp_of_sum
-from hazemap.privacy.local_randomisers import Asymmetric, Symmetric, UnaryEncoding
-from hazemap.privacy.report_price import ReportPrice
-from hazemap.privacy.report_weight import TOO_HEAVY
+from hazemap.privacy.budget import ReportPrice
+from hazemap.privacy.local_randomisers import TOO_HEAVY, Asymmetric, Symmetric, UnaryEncoding
 
 
 @dataclass(frozen=True)
