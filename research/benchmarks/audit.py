@@ -29,14 +29,12 @@ from hazemap.lab.audit.audited_settings import (
     TWO_SERVERS,
     AuditedSetting,
 )
-from hazemap.lab.audit.csv_line_trials import CsvLineTrial
+from hazemap.lab.audit.canary_trials import KINDS, CanaryCrowd, CanaryTrial, CsvLineTrial
 from hazemap.lab.audit.findings import judge
 from hazemap.lab.audit.planted_faults import PLANTS
-from hazemap.lab.audit.random_canaries import KINDS, CanaryCrowd
 from hazemap.lab.audit.report import audit
 from hazemap.lab.audit.subprocess_runs import SubprocessRuns
 from hazemap.lab.audit.synthetic_people import Square
-from hazemap.lab.audit.trial_types import CanaryTrial
 
 RESULTS = Path(__file__).parent / "results" / "audit.json"
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "audit.md"

@@ -10,7 +10,7 @@ from hazemap.cli.shared_options import AsJson
 from hazemap.errors import HazemapError, InputError
 
 if TYPE_CHECKING:
-    from hazemap.lab.audit.report import Report
+    from hazemap.lab.audit.report import AuditReport
     from hazemap.lab.audit.trial_types import AuditTrial
 
 ALL = "all"
@@ -85,7 +85,7 @@ def audit(
     _end(reports)
 
 
-def _end(reports: "list[Report]") -> None:
+def _end(reports: "list[AuditReport]") -> None:
     """Exit code 1 where a sound build is broken, or a broken one sound, or where nothing was released."""
     if any(report.nothing for report in reports):
         raise HazemapError("nothing could be audited: every run was refused or failed, and nothing was released")

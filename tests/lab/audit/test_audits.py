@@ -15,13 +15,11 @@ import pytest
 
 from hazemap.lab.audit import planned_trials as plan
 from hazemap.lab.audit.audited_settings import ALL_STATISTICS, MAPS, AuditedSetting
-from hazemap.lab.audit.csv_line_trials import CsvLineTrial
+from hazemap.lab.audit.canary_trials import KINDS, CanaryCrowd, CanaryTrial, CsvLineTrial
 from hazemap.lab.audit.planted_faults import PLANTS
-from hazemap.lab.audit.random_canaries import KINDS, CanaryCrowd
 from hazemap.lab.audit.report import audit
 from hazemap.lab.audit.single_query_trials import ExactTrial, RowChoiceTrial
 from hazemap.lab.audit.synthetic_people import Square
-from hazemap.lab.audit.trial_types import CanaryTrial
 
 SURE = 1 - 1e-6
 """The confidence of every audit here: a sound build is called broken once in a million audits at most."""

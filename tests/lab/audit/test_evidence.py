@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 from hazemap.lab.audit.audited_settings import FORMS
+from hazemap.lab.audit.canary_trials import KINDS, CanaryCrowd, Guesses
 from hazemap.lab.audit.evidence import noise_independence as noise
-from hazemap.lab.audit.evidence.canary_guessing import Guesses
 from hazemap.lab.audit.evidence.distinguishing_events import distinguished
 from hazemap.lab.audit.evidence.empirical_privacy_loss import Laws
 from hazemap.lab.audit.evidence.noise_residuals import Residual
 from hazemap.lab.audit.findings import Claim
 from hazemap.lab.audit.observed_output import Observation
-from hazemap.lab.audit.random_canaries import KINDS, CanaryCrowd
 from hazemap.lab.audit.synthetic_people import HEADER, Square, row, standard
 
 ALPHA = 1e-7

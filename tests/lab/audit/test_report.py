@@ -4,11 +4,11 @@ import pytest
 
 from hazemap.cli.audit import _end
 from hazemap.errors import HazemapError
-from hazemap.lab.audit.report import Report, markdown, verdict
+from hazemap.lab.audit.report import AuditReport, markdown, verdict
 
 
 def report(published, silent=()):
-    return Report((), 0.95, 12, 1.0, None, published, silent)
+    return AuditReport((), 0.95, 12, 1.0, None, published, silent)
 
 
 def test_a_build_that_refuses_everything_is_not_called_sound():

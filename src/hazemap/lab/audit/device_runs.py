@@ -1,6 +1,16 @@
-"""Runs in which people's devices answer: their answers travel as the codec's text."""
+"""Runs in which people's devices answer: with reports and sums, with answers to a recipe, or through a shuffle.
+
+Messages of a shuffle go through a shuffler as it is served, with its store, into an analyser. Three parties look on:
+the analyser, who enrols people and so knows their numbers; the same with the people who work with it, and know what
+they sent; and the shuffler, who knows who sent what and tries to read it.
+"""
 
 import csv
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -10,28 +20,61 @@ import numpy as np
 from hazemap import codec
 from hazemap.algorithms.adaptive_tree import Adaptive
 from hazemap.engines.memory import MemoryTable
-from hazemap.errors import HazemapError
+from hazemap.errors import HazemapError, Refused
+from hazemap.federated.device import enrolment
+from hazemap.federated.device.store import event_store
+from hazemap.federated.device.store.encrypted_store import EncryptedStore
+from hazemap.federated.protocols.secure_aggregation.modular_packing import lifted, unpack
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
+from hazemap.federated.protocols.shuffle import sealed_parts
+from hazemap.federated.protocols.shuffle.shuffle_parameters import BatchTerms, ShuffleParameters
+from hazemap.federated.protocols.shuffle.submission import SERIAL, issued, submitted
+from hazemap.federated.recipes.event_stream import EventField, EventStream, EventType, EventValue
+from hazemap.federated.recipes.features import Categories, Feature
+from hazemap.federated.recipes.policy import AnalysisBudget, Carrier, DeviceLimit, FieldBudget, ShippedPolicy
+from hazemap.federated.recipes.query_class import AnyQueryOverFields, StreamFieldName
+from hazemap.federated.recipes.recipe import Recipe
+from hazemap.federated.recipes.sql_query import SqlQuery
+from hazemap.federated.service.store import Store, Write
+from hazemap.federated.shuffler import shuffler_service
+from hazemap.federated.shuffler.batch_limits import BatchLimits
+from hazemap.federated.shuffler.shuffler_service import SCHEMA
+from hazemap.federated.study.population_study import EventPopulation, PopulationStudy
 from hazemap.federated.trust.cohort_assumptions import Cohort
+from hazemap.federated.trust.in_memory_secure_aggregation import RecipeSecureSums
 from hazemap.federated.trust.local import LocalReports
 from hazemap.federated.trust.one_report import OneReportTrust
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.federated.trust.two_servers import TwoServers
-from hazemap.lab.audit.audited_settings import LOCAL, ONE_REPORT, REPORTS, SECURE_SUM, TWO_SERVERS, AuditedSetting
-from hazemap.lab.audit.observed_output import Observation
+from hazemap.lab.audit.audited_settings import (
+    LOCAL,
+    ONE_REPORT,
+    REPORT,
+    REPORTS,
+    SECURE_SUM,
+    STUDY,
+    TWO_SERVERS,
+    AuditedSetting,
+)
+from hazemap.lab.audit.observed_output import Observation, ending
 from hazemap.lab.audit.synthetic_people import File
+from hazemap.machine_code.arrays import Ints
+from hazemap.privacy.distributed_noise import DistributedNoise
+from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.signing_identities import Identity
 from hazemap.queries.algorithm_session import Exchange, Unrecorded, replay, run
 from hazemap.queries.noisy_queries import Trust
 from hazemap.readers.open_table import open_table
 from hazemap.specs.method_from_name import among_devices
 from hazemap.tables.votes import VotesTable
+from hazemap.vdaf.hpke import Kem, KeyPair
 
 DROPOUT = Fraction(1, 2)
 """So much of a shard may be missing, where people drop out at all; and half of it has to bring all of the noise."""
 
 
-def answered(setting: AuditedSetting, source: str, people: int) -> tuple[str, list[float]]:
+def answer_devices(setting: AuditedSetting, source: str, people: int) -> tuple[str, list[float]]:
     """The transcript of a run among the people of a file, and the map's numbers.
 
     All stand in one shard; nobody cheats, and nobody drops out unless the setting says so. Under local privacy `people`
@@ -108,7 +151,193 @@ def _algorithm(setting: AuditedSetting) -> Any:
     return found
 
 
-def observed(raw: tuple[str, list[float]]) -> Observation:
-    """The same, as the public sees it."""
+def observe_devices(raw: tuple[str, list[float]]) -> Observation:
+    """What `answer_devices` gave, as the public sees it."""
     transcript = tuple(Exchange(question, answer) for question, answer in codec.loads(raw[0]))
     return Observation(size=len(raw[0]), columns={"count": np.array(raw[1])}, transcript=transcript)
+
+
+WORDS = ("so", "be", "it")
+_STREAM = EventStream("keyboard", (EventField("word", EventType.TEXT),), keep=30)
+_FIELD, _MUCH, _SOME = StreamFieldName("keyboard", "word"), Fraction(100), Fraction(1, 1000)
+
+
+def answer_recipes(
+    setting: AuditedSetting, content: bytes, folder: Path, runs: int, minimum: int
+) -> list[dict[str, list[float]] | str]:
+    """What is seen of so many runs: the numbers of a report or of an answer, or the words of a refusal.
+
+    `content` has a line for each device, with its word or none. Sums are of all of them, and the recipe states that
+    they are of `minimum` people or more.
+    """
+    words = [line["word"] for line in csv.DictReader(content.decode().splitlines())]
+    with _devices(folder / "devices.sqlite", words) as people:
+        return [
+            ending(lambda: {"answer": _recipe_answer(setting, people, len(words), minimum).astype(float).tolist()})
+            for _ in range(runs)
+        ]
+
+
+def _recipe_answer(setting: AuditedSetting, people: EventPopulation, number: int, minimum: int) -> Ints:
+    recipe = _recipe(setting, minimum)
+    if setting.method == REPORT:
+        [place] = people.recipe_bins(recipe).tolist()
+        return recipe.law.report(Stream.from_os(), place, recipe.size).astype(np.int64)
+    if setting.method == STUDY:
+        return PopulationStudy(people, people.policy, recipe.analysis).ask(recipe).sums
+    cohort = Cohort(number, number, dropout=Fraction(0), corrupt=Fraction(0), mode=Mode.SEMI_HONEST)
+    return RecipeSecureSums(people, cohort).answer(recipe).sums
+
+
+@contextmanager
+def _devices(path: Path, words: list[str]) -> Iterator[EventPopulation]:
+    with EncryptedStore.opened(path, create=True) as store:
+        devices, now = enrolment.add(store, len(words)), datetime.now(UTC)
+        events: dict[int, list[tuple[EventValue, ...]]] = {
+            device: [(word,)] if word else [] for device, word in zip(devices, words, strict=True)
+        }
+        event_store.donated(store, _STREAM, events, now.timestamp() - 60)
+        yield EventPopulation(store, devices, _policy(), now)
+
+
+def _policy() -> ShippedPolicy:
+    """One that lets everything be asked that an audit asks."""
+    analysis = AnalysisBudget(
+        name="words",
+        purpose="an audit",
+        epsilon=_MUCH,
+        delta=_SOME,
+        reports=100,
+        queries=AnyQueryOverFields((_FIELD,)),
+        minimum_cohort=1,
+        carriers=(Carrier.SECURE_SUMS,),
+        cohort_fields=(),
+    )
+    return ShippedPolicy(
+        name="audited",
+        version=1,
+        days=30,
+        limits=(DeviceLimit(30, _MUCH, _SOME, 100),),
+        streams=(_STREAM,),
+        fields=(FieldBudget(_FIELD, Fraction(20), _MUCH, _SOME, 100),),
+        analyses=(analysis,),
+    )
+
+
+def _recipe(setting: AuditedSetting, minimum: int) -> Recipe:
+    return Recipe(
+        id="words",
+        version=1,
+        analysis="words",
+        purpose="an audit",
+        query=SqlQuery("SELECT word FROM keyboard"),
+        cohort=(),
+        features=(Feature("word", Categories(WORDS)),),
+        local_epsilon=Fraction(setting.local or "1"),
+        epsilon=Fraction(setting.epsilon or "1"),
+        delta=Fraction(setting.delta or "0"),
+        minimum_cohort=minimum,
+    )
+
+
+ANALYSER, WITH_CORRUPT, SHUFFLER = "the analyser", "the analyser and a part of the people", "the shuffler"
+PEOPLE, CORRUPT = 21, 2
+"""People of a run, and how many of them work with the analyser. The first one is looked for."""
+
+_SIZE, _SECURITY = 1, 8
+_NOW = 1_000_000
+KEY_OF_SHUFFLER = b"audited shuffler".ljust(32, b".")
+"""What the shuffler's key is made of; a fault may know it, too."""
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """What one person sends, as they know it themselves."""
+
+    serial: bytes
+    noisy: Ints
+    messages: list[bytes]
+
+
+def answer_shuffles(
+    setting: AuditedSetting, content: bytes, folder: Path, runs: int
+) -> list[dict[str, list[float]] | str]:
+    """What each party sees, so many times; or the words in which a run ended.
+
+    `content` tells whether the first person has a row.
+    """
+    there = content == b"there"
+    store = Store(folder / "shuffler.sqlite", SCHEMA)
+    try:
+        return [ending(lambda: _shuffle(Fraction(setting.epsilon or "1"), there, store)) for _ in range(runs)]
+    finally:
+        store.close()
+
+
+def _shuffle(epsilon: Fraction, there: bool, store: Store) -> dict[str, list[float]]:
+    stream, issuer, secret = Stream.from_os(), Identity.create(), os.urandom(SERIAL)
+    own = KeyPair.derived(Kem.X25519_HKDF_SHA256, KEY_OF_SHUFFLER)
+    opens = KeyPair.derived(Kem.X25519_HKDF_SHA256, os.urandom(32))
+    noise = DistributedNoise(1 / epsilon, PEOPLE - CORRUPT)
+    parts = ShuffleParameters(
+        bytes(32), _SIZE, noise.bits(PEOPLE, 1, _SIZE), _SIZE, noise.parties, PEOPLE, security=_SECURITY
+    )
+    terms = BatchTerms(
+        version=1,
+        nonce=os.urandom(16),
+        issuer=issuer.public,
+        analyser=opens.public,
+        contents=parts.digest,
+        messages=parts.messages,
+        message_bytes=parts.message_bytes,
+        minimum=PEOPLE,
+        people=PEOPLE,
+        closes=_NOW + 1,
+    )
+    service = shuffler_service.ShufflerService(store, own, BatchLimits(least=PEOPLE))
+    service.announce(terms, _NOW)
+    everybody, writes = list[_Sent](), list[Write]()
+    for person in range(PEOPLE):
+        sums = np.array([there and person == 0], dtype=np.int64)
+        noisy = sums + noise.share(stream, _SIZE)
+        credential = issued(issuer, secret, terms.digest, b"%d" % person)
+        sealed = sealed_parts.messages(parts, opens.public, noisy, stream)
+        everybody.append(_Sent(credential[:SERIAL], noisy, sealed))
+        request = submitted(terms, own.public, credential, sealed, os.urandom(32))
+        writes += service.taking(terms.digest, request, _NOW)
+    store.write_now(*writes)
+    pieces = service.permute(terms.digest).pieces
+    handed_on = b"".join(service.piece(terms.digest, number) for number in range(pieces))
+    service.forget(terms.digest)
+    size = terms.message_bytes
+    every = [handed_on[start : start + size] for start in range(0, len(handed_on), size)]
+    seen = {SHUFFLER: _tried(parts, own, everybody[0].messages)}
+    return seen | _opened(parts, opens, every, everybody)
+
+
+def _opened(
+    parts: ShuffleParameters, key: KeyPair, every: list[bytes], everybody: list[_Sent]
+) -> dict[str, list[float]]:
+    """What an analyser makes of a batch: its sums, and the messages where its numbers put the first person."""
+    sums = sealed_parts.opened(parts, key, every).sums
+    rank = sorted(each.serial for each in everybody).index(everybody[0].serial)
+    guessed = _tried(parts, key, every[rank * parts.messages : (rank + 1) * parts.messages])
+    known = sum((each.noisy for each in everybody[-CORRUPT:]), np.zeros(_SIZE, dtype=np.int64))
+    return {
+        ANALYSER: [*map(float, sums), *guessed],
+        WITH_CORRUPT: [*map(float, sums - known), *guessed],
+    }
+
+
+def _tried(parts: ShuffleParameters, key: KeyPair, messages: list[bytes]) -> list[float]:
+    """How many of some messages a key opens, and what they add up to."""
+    opened, total = 0, np.zeros(parts.block, dtype=np.int64)
+    for message in messages:
+        try:
+            plain = sealed_parts.SUITE.open(key, message[:32], sealed_parts.INFO, parts.digest, message[32:])
+        except Refused:
+            continue
+        total += unpack(plain[4:], parts.block, parts.bits)
+        opened += 1
+    mask = (1 << parts.bits) - 1
+    return [float(opened), *map(float, lifted((total & mask).astype(np.uint32), parts.bits))]

@@ -2,12 +2,13 @@
 
 import json
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,8 @@ from hazemap.errors import HazemapError
 from hazemap.machine_code.arrays import Floats
 from hazemap.queries.algorithm_session import Transcript
 from hazemap.releases import Release, Statistics
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +35,16 @@ class Observation:
     names: tuple[str, ...] = ()
     transcript: Transcript = ()
     release: Release | Statistics | None = None
+
+
+def ending(run: Callable[[], T]) -> T | str:
+    """What a run gives, or the words of the error in which it ended: whatever it is, somebody sees it."""
+    try:
+        return run()
+    except HazemapError as error:
+        return f"{type(error).__name__}: {error}"
+    except Exception as error:
+        return f"{type(error).__name__} (no error of hazemap's): {error}"
 
 
 def of_file(path: Path) -> Observation:

@@ -26,15 +26,12 @@ from hazemap.lab.audit.audited_settings import (
     AuditedSetting,
     most_rows,
 )
-from hazemap.lab.audit.csv_line_trials import CsvLineTrial
-from hazemap.lab.audit.random_canaries import KINDS, CanaryCrowd
-from hazemap.lab.audit.recipe_trials import RecipeTrial
-from hazemap.lab.audit.shuffle_trials import ShuffleTrial
+from hazemap.lab.audit.canary_trials import KINDS, CanaryCrowd, CanaryTrial, CsvLineTrial
+from hazemap.lab.audit.device_trials import RecipeTrial, ShuffleTrial
 from hazemap.lab.audit.single_query_trials import QUESTIONS, ExactTrial, RowChoiceTrial, SingleQueryTrial
 from hazemap.lab.audit.synthetic_people import BOX, Square, alone, among_absent, outside, reporting, standard, values
 from hazemap.lab.audit.trial_types import (
     AuditTrial,
-    CanaryTrial,
     LedgerCapTrial,
     NeighbouringTablesTrial,
     NoiseIndependenceTrial,

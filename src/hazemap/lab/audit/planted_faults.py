@@ -13,6 +13,7 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +31,7 @@ from hazemap.federated.protocols.shuffle import sealed_parts
 from hazemap.federated.shuffler import shuffler_service
 from hazemap.federated.study import population_study
 from hazemap.federated.trust import device_tasks
-from hazemap.lab.audit.shuffle_runs import KEY_OF_SHUFFLER
+from hazemap.lab.audit.device_runs import KEY_OF_SHUFFLER
 from hazemap.machine_code.arrays import Ints
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.distributed_noise import DistributedNoise
@@ -82,17 +83,6 @@ def fault(what: str) -> Callable[[Callable[[], Iterator[None]]], Callable[[], Ab
     return listed
 
 
-@contextmanager
-def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """`owner.name` is `value` while this is open."""
-    before = owner.__dict__[name]
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        setattr(owner, name, before)
-
-
 @fault("the second half of the noise of an answer mirrors the first")
 def mirrored_noise() -> Iterator[None]:
     """Draw half of the noise, and use it twice: sums of two numbers that mirror each other show twice as much."""
@@ -105,7 +95,7 @@ def mirrored_noise() -> Iterator[None]:
         return drawn
 
     laplace, gaussian = mirrored(DiscreteLaplace.draw), mirrored(DiscreteGaussian.draw)
-    with replaced(DiscreteLaplace, "draw", laplace), replaced(DiscreteGaussian, "draw", gaussian):
+    with patch.object(DiscreteLaplace, "draw", laplace), patch.object(DiscreteGaussian, "draw", gaussian):
         yield
 
 
@@ -128,7 +118,7 @@ def _answers(changed: Callable[[Query, Ints, Ints], Ints | None]) -> Iterator[No
             return given if other is None else replace(given, sums=other)
         return given
 
-    with replaced(Curator, "answer", answering), replaced(DiscreteLaplace, "draw", remembered):
+    with patch.object(Curator, "answer", answering), patch.object(DiscreteLaplace, "draw", remembered):
         yield
 
 
@@ -207,7 +197,7 @@ def digest_key() -> Iterator[None]:
         own = key if file is None else hashlib.sha256(Path(file).read_bytes()).digest()[: len(key)]
         return opened(spec, source, own, *rest, **options)
 
-    with replaced(run, "opened", digested):
+    with patch.object(run, "opened", digested):
         yield
 
 
@@ -219,7 +209,7 @@ def row_beyond_cap() -> Iterator[None]:
     def more(self: EngineTable, tree: Any, rule: Bounding) -> Any:
         return votes(self, tree, replace(rule, most=rule.most + 1) if isinstance(rule, AtMostRows) else rule)
 
-    with replaced(EngineTable, "votes", more):
+    with patch.object(EngineTable, "votes", more):
         yield
 
 
@@ -227,7 +217,7 @@ def row_beyond_cap() -> Iterator[None]:
 def clock_seed() -> Iterator[None]:
     """Whoever knows when a run was made can draw its noise again."""
     seeded = classmethod(lambda _: Stream.fixed(str(int(time.time())).encode()))
-    with replaced(Stream, "from_os", seeded):
+    with patch.object(Stream, "from_os", seeded):
         yield
 
 
@@ -241,7 +231,7 @@ def half_width_noise() -> Iterator[None]:
     def gaussian(self: DiscreteGaussian, stream: Stream, size: int) -> Any:
         return discrete_gaussian(stream, self.variance / 4, size)
 
-    with replaced(DiscreteLaplace, "draw", laplace), replaced(DiscreteGaussian, "draw", gaussian):
+    with patch.object(DiscreteLaplace, "draw", laplace), patch.object(DiscreteGaussian, "draw", gaussian):
         yield
 
 
@@ -258,7 +248,7 @@ def low_sensitivity() -> Iterator[None]:
         most = max(1, self.most - 1)
         return Sensitivity(most, most**2)
 
-    with replaced(rule, "sensitivity", property(sensitivity)):
+    with patch.object(rule, "sensitivity", property(sensitivity)):
         yield
 
 
@@ -282,7 +272,7 @@ def skipped_charge() -> Iterator[None]:
         except LedgerError:
             return
 
-    with replaced(Ledger, "charge", skipping), replaced(Ledger, "released", tolerant):
+    with patch.object(Ledger, "charge", skipping), patch.object(Ledger, "released", tolerant):
         yield
 
 
@@ -295,7 +285,7 @@ def _exact_votes() -> Iterator[list[Votes]]:
         seen[:] = [votes(self, *arguments, **options)]
         return seen[0]
 
-    with replaced(EngineTable, "votes", watching):
+    with patch.object(EngineTable, "votes", watching):
         yield seen
 
 
@@ -314,7 +304,7 @@ def unpaid_cells() -> Iterator[None]:
             split = (exact > 0) & ~fine
             return Leaves(self.tree, np.concatenate([leaves.cells[~split], self.tree.children(leaves.cells[split])]))
 
-        with replaced(Adaptive, "_cut", cut):
+        with patch.object(Adaptive, "_cut", cut):
             yield
 
 
@@ -330,7 +320,7 @@ def float16_noise() -> Iterator[None]:
         wide = np.clip(draw(self, stream, size), -65_504, 65_504)
         return wide.astype(np.float16).astype(np.int64)
 
-    with replaced(DiscreteLaplace, "draw", halved):
+    with patch.object(DiscreteLaplace, "draw", halved):
         yield
 
 
@@ -351,7 +341,7 @@ def sniffed_dialect() -> Iterator[None]:
         numbers = ", ".join(f"TRY_CAST({quoted(a)} AS DOUBLE) AS {quoted(b)}" for a, b in written.items())
         return TableSource(name, (SourcePart(f"(SELECT *, {numbers} FROM {rows})", kinds, None, written),))  # noqa: S608 - quoted
 
-    with replaced(sources, "open_files", sniffing):
+    with patch.object(sources, "open_files", sniffing):
         yield
 
 
@@ -368,7 +358,7 @@ def merged_ids() -> Iterator[None]:
         left = [None if each is None else each.lower().strip().lstrip(b"0+") for each in ids]
         return coded(self, pa.array(left, "binary"), words)
 
-    with replaced(TextIds, "coded", tidied):
+    with patch.object(TextIds, "coded", tidied):
         yield
 
 
@@ -386,7 +376,7 @@ def shared_cohort() -> Iterator[None]:
     def answering(self: Curator, question: Question, price: Budget) -> Answer:
         return answer(self, replace(question, cohort=None), price)
 
-    with replaced(Session, "_spend", spending), replaced(Curator, "answer", answering):
+    with patch.object(Session, "_spend", spending), patch.object(Curator, "answer", answering):
         yield
 
 
@@ -400,7 +390,7 @@ def unpaid_threshold() -> Iterator[None]:
             people = float(seen[-1].weights.sum()) / self.bounding.unit
             return cut(self, known, max(people / 20, 1.0) * fullness / max(fullness, 1.0), *rest)
 
-        with replaced(Adaptive, "_cut", informed):
+        with patch.object(Adaptive, "_cut", informed):
             yield
 
 
@@ -419,7 +409,7 @@ def reused_noise() -> Iterator[None]:
         start = stream.below(len(pool) - size)
         return np.array(pool[start : start + size])
 
-    with replaced(DiscreteLaplace, "draw", pooled):
+    with patch.object(DiscreteLaplace, "draw", pooled):
         yield
 
 
@@ -427,7 +417,7 @@ def reused_noise() -> Iterator[None]:
 def doubled_local_epsilon() -> Iterator[None]:
     """Turn bits on as rarely as with 2ε₀: whoever sees a report, or a sum of few, learns twice as much."""
     twice = property(lambda self: Coin(2 * self.epsilon, plus=1))
-    with replaced(Asymmetric, "_turn_on", twice):
+    with patch.object(Asymmetric, "_turn_on", twice):
         yield
 
 
@@ -443,7 +433,7 @@ def skipped_none_bin() -> Iterator[None]:
         place = own(recipe, *rest)
         return -1 if place == recipe.none_bin else place
 
-    with replaced(population_study, "reported_bin", found), replaced(_unary(), "report", silent):
+    with patch.object(population_study, "reported_bin", found), patch.object(_unary(), "report", silent):
         yield
 
 
@@ -458,28 +448,28 @@ def true_bit_sent() -> Iterator[None]:
             bits[place] = 1
         return bits
 
-    with replaced(_unary(), "report", told):
+    with patch.object(_unary(), "report", told):
         yield
 
 
 @fault("sums of fewer people are opened than a recipe states")
 def ignored_minimum_cohort() -> Iterator[None]:
     """Check neither how many people are in a sum nor what it tells: small groups are seen."""
-    with replaced(device_tasks, "check_recipe_sum", lambda *_: None):
+    with patch.object(device_tasks, "check_recipe_sum", lambda *_: None):
         yield
 
 
 @fault("people leave their shares of the noise out")
 def missing_noise_shares() -> Iterator[None]:
     """Add nothing: sums over people are exact, whoever opens them."""
-    with replaced(DistributedNoise, "share", lambda _self, _stream, size: np.zeros(size, dtype=np.int64)):
+    with patch.object(DistributedNoise, "share", lambda _self, _stream, size: np.zeros(size, dtype=np.int64)):
         yield
 
 
 @fault("a shuffler hands messages on in the order of their senders' numbers")
 def kept_order() -> Iterator[None]:
     """Permute nothing: the analyser, who gave the numbers, adds up one person's parts."""
-    with replaced(shuffler_service, "permuted_pieces", lambda sent, _size, _stream: [b"".join(sent)]):
+    with patch.object(shuffler_service, "permuted_pieces", lambda sent, _size, _stream: [b"".join(sent)]):
         yield
 
 
@@ -487,7 +477,7 @@ def kept_order() -> Iterator[None]:
 def sealed_to_the_shuffler() -> Iterator[None]:
     """Let the shuffler, who knows who sent a message, read it."""
     seal, public = sealed_parts.messages, KeyPair.derived(Kem.X25519_HKDF_SHA256, KEY_OF_SHUFFLER).public
-    with replaced(sealed_parts, "messages", lambda terms, _public, *rest: seal(terms, public, *rest)):
+    with patch.object(sealed_parts, "messages", lambda terms, _public, *rest: seal(terms, public, *rest)):
         yield
 
 

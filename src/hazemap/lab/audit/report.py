@@ -3,8 +3,8 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
 from math import inf
+from pathlib import Path
 from typing import Any
 
 from hazemap.errors import InputError
@@ -12,12 +12,13 @@ from hazemap.lab.audit.evidence.noise_independence import Copies
 from hazemap.lab.audit.findings import AuditFinding, Test, judge
 from hazemap.lab.audit.subprocess_runs import RunOrder, RunOutcome, SubprocessRuns
 from hazemap.lab.audit.trial_types import AuditTrial
+from hazemap.lab.compare.report_page import html_page
 
 Progress = Callable[[str, float | None], None]
 
 
 @dataclass(frozen=True)
-class Report:
+class AuditReport:
     """All that was looked at, at a confidence that holds for all of it together.
 
     `published` is how many runs ended in answers and not in an error; `silent` are the settings of which none did.
@@ -62,7 +63,7 @@ def audit(
     plant: str | None = None,
     processes: int = 1,
     progress: Progress | None = None,
-) -> Report:
+) -> AuditReport:
     """Run all trials, in processes of their own, and judge what the public saw of them.
 
     With probability `confidence` or more nothing sound is called broken, whichever and however many the trials are.
@@ -100,7 +101,7 @@ def audit(
     tests += copies.tests()
     findings, seconds = tuple(judge(tests, confidence)), time.monotonic() - begun
     silent = tuple(name for name, count in published.items() if not count)
-    return Report(findings, confidence, runs, seconds, plant, sum(published.values()), silent)
+    return AuditReport(findings, confidence, runs, seconds, plant, sum(published.values()), silent)
 
 
 LIMITS = (
@@ -113,37 +114,17 @@ LIMITS = (
 """What an audit cannot see."""
 
 
-def markdown(report: Report) -> str:
+def markdown(report: AuditReport) -> str:
     """The page in Markdown: the verdict, bounds by setting, everything that is broken, limits."""
     return "\n".join([*_verdict(report), "", *_bounds(report), *_broken(report), *_silent(report), *_limits(), ""])
 
 
-def html(report: Report) -> str:
+def html(report: AuditReport) -> str:
     """The same as one HTML file without anything from elsewhere."""
-    rows, open_table = [], False
-    for line in markdown(report).splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split(" | ")] if line.startswith("|") else []
-        if cells and set(line) <= set("|- "):
-            continue
-        if cells and not open_table:
-            rows.append("<table>")
-        if open_table and not cells:
-            rows.append("</table>")
-        open_table = bool(cells)
-        if cells:
-            rows.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
-        elif line.startswith("#"):
-            depth = len(line) - len(line.lstrip("#"))
-            rows.append(f"<h{depth}>{escape(line.lstrip('# '))}</h{depth}>")
-        elif line.startswith("* "):
-            rows.append(f"<p>• {escape(line[2:])}</p>")
-        elif line:
-            rows.append(f"<p>{escape(line)}</p>")
-    style = "body{font:16px sans-serif;max-width:70em;margin:2em auto}td{border-top:1px solid #ccc;padding:.2em .6em}"
-    return f'<!doctype html><meta charset="utf-8"><title>Audit</title><style>{style}</style>\n' + "\n".join(rows) + "\n"
+    return html_page(markdown(report), Path())
 
 
-def verdict(report: Report) -> str:
+def verdict(report: AuditReport) -> str:
     """One sentence."""
     looked = f"{len(report.findings):,} things were looked at in {report.releases:,} runs"
     sure = f"at a confidence of {100 * report.confidence:g} % for all of them together"
@@ -154,7 +135,7 @@ def verdict(report: Report) -> str:
     return f"{looked}: no lower bound is above what is stated, and nothing else is broken, {sure}"
 
 
-def bounds(report: Report) -> dict[str, dict[str, float]]:
+def bounds(report: AuditReport) -> dict[str, dict[str, float]]:
     """Of each setting the largest lower bound by kind of evidence, and what is stated."""
     found: dict[str, dict[str, float]] = {}
     for each in report.findings:
@@ -164,12 +145,12 @@ def bounds(report: Report) -> dict[str, dict[str, float]]:
     return found
 
 
-def _verdict(report: Report) -> list[str]:
+def _verdict(report: AuditReport) -> list[str]:
     planted = f" of a build with a planted fault, {report.plant}" if report.plant else ""
     return [f"# Audit{planted}", "", f"{verdict(report)}. It took {report.seconds:,.0f} seconds."]
 
 
-def _bounds(report: Report) -> list[str]:
+def _bounds(report: AuditReport) -> list[str]:
     lines = ["## Lower bounds", "", "| setting | stated | largest lower bound | by |", "|---|---|---|---|"]
     for setting, row in bounds(report).items():
         evidence = max((name for name in row if name != "stated"), key=lambda name: row[name])
@@ -182,14 +163,14 @@ def shown(bound: float) -> str:
     return "∞" if bound == inf else f"{bound:.3f}"
 
 
-def _broken(report: Report) -> list[str]:
+def _broken(report: AuditReport) -> list[str]:
     if not report.broken:
         return []
     listed = (f"* {each.evidence} ({each.about}): {told(each)}; {each.note}".rstrip("; ") for each in report.broken)
     return ["", "## What does not hold", "", *listed]
 
 
-def _silent(report: Report) -> list[str]:
+def _silent(report: AuditReport) -> list[str]:
     if not report.silent:
         return []
     return [

@@ -13,11 +13,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import numpy as np
+
 import hazemap
 from hazemap import codec
-from hazemap.errors import HazemapError
 from hazemap.lab.audit.audited_settings import CURATOR, DISTRICTS, LOCAL, RECIPES, SHUFFLE, AuditedSetting, written
-from hazemap.lab.audit.observed_output import REMOVED, Observation, ObservedCharge, charges, left_behind, of_file
+from hazemap.lab.audit.observed_output import (
+    REMOVED,
+    Observation,
+    ObservedCharge,
+    charges,
+    ending,
+    left_behind,
+    of_file,
+)
 from hazemap.lab.audit.synthetic_people import BOX, quarters
 from hazemap.queries.algorithm_session import Exchange
 
@@ -130,13 +139,13 @@ def _run(task: tuple[RunOrder, str]) -> tuple[RunOrder, str, list[Any]]:
         source.write_bytes(order.content)
         return order, folder, [_asked(order.setting, str(source), order.question, order.runs)]
     if order.setting.trust == RECIPES:
-        from hazemap.lab.audit import recipe_runs
+        from hazemap.lab.audit.device_runs import answer_recipes
 
-        return order, folder, recipe_runs.answered(order.setting, order.content, Path(folder), order.runs, order.people)
+        return order, folder, answer_recipes(order.setting, order.content, Path(folder), order.runs, order.people)
     if order.setting.trust == SHUFFLE:
-        from hazemap.lab.audit import shuffle_runs
+        from hazemap.lab.audit.device_runs import answer_shuffles
 
-        return order, folder, shuffle_runs.answered(order.setting, order.content, Path(folder), order.runs)
+        return order, folder, answer_shuffles(order.setting, order.content, Path(folder), order.runs)
     return order, folder, [_once(order, Path(folder), number) for number in range(order.runs)]
 
 
@@ -153,15 +162,16 @@ def _once(order: RunOrder, folder: Path, number: int) -> Any:
         (place / f"{DISTRICTS}.geojson").write_text(quarters(BOX, 3))
         if order.cap is not None:
             hazemap.Ledger(folder / "ledger.sqlite").cap(DATASET, hazemap.PureDP(order.cap))
-    try:
-        if order.setting.trust != CURATOR:
-            from hazemap.lab.audit.device_runs import answered
 
-            return answered(order.setting, _WRITTEN[0], order.people)
+    def publish() -> tuple[str, list[float]] | None:
+        if order.setting.trust != CURATOR:
+            from hazemap.lab.audit.device_runs import answer_devices
+
+            return answer_devices(order.setting, _WRITTEN[0], order.people)
         _RUNNING[:] = [(folder, number)]
-        publish: Any = hazemap.stats if order.setting.of_values else hazemap.release
+        release: Any = hazemap.stats if order.setting.of_values else hazemap.release
         book = hazemap.Ledger(folder / "ledger.sqlite")
-        publish(
+        release(
             _WRITTEN[0],
             **order.setting.options(place),
             dataset=DATASET,
@@ -170,13 +180,11 @@ def _once(order: RunOrder, folder: Path, number: int) -> Any:
             no_cap=order.cap is None,
             go_on=True,
         )
-    except HazemapError as error:
-        return f"{type(error).__name__}: {error}".replace(str(folder), "")
-    except Exception as error:  # whatever it is, the public sees it
-        return f"{type(error).__name__} (no error of hazemap's): {error}".replace(str(folder), "")
-    finally:
-        _RUNNING.clear()
-    return None
+        return None
+
+    found = ending(publish)
+    _RUNNING.clear()
+    return found.replace(str(folder), "") if isinstance(found, str) else found
 
 
 def _seen(order: RunOrder, folder: Path, raw: list[Any]) -> RunOutcome:
@@ -193,18 +201,12 @@ def _seen(order: RunOrder, folder: Path, raw: list[Any]) -> RunOutcome:
         elif each is None:
             published = of_file(file)
             seen.append(replace(published, words=published.words | left_behind(folder, number)))
-        elif order.setting.trust == RECIPES:
-            from hazemap.lab.audit import recipe_runs
-
-            seen.append(recipe_runs.observed(each))
-        elif order.setting.trust == SHUFFLE:
-            from hazemap.lab.audit import shuffle_runs
-
-            seen.append(shuffle_runs.observed(each))
+        elif isinstance(each, dict):
+            seen.append(Observation(columns={name: np.array(numbers) for name, numbers in each.items()}))
         else:
-            from hazemap.lab.audit.device_runs import observed
+            from hazemap.lab.audit.device_runs import observe_devices
 
-            seen.append(observed(each))
+            seen.append(observe_devices(each))
     paid = charges(folder / "ledger.sqlite")
     shutil.rmtree(folder, ignore_errors=True)
     return RunOutcome(order, tuple(seen), tuple(paid))

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -11,13 +11,11 @@ from hazemap.lab.audit.audited_settings import CSV, CURATOR, LOCAL, REPORTS, Aud
 from hazemap.lab.audit.device_runs import followed
 from hazemap.lab.audit.evidence import noise_independence as noise
 from hazemap.lab.audit.evidence import noise_residuals as repetition
-from hazemap.lab.audit.evidence.canary_guessing import Guesses
 from hazemap.lab.audit.evidence.distinguishing_events import Facts, certain, confirmed, distinguished, facts
 from hazemap.lab.audit.evidence.empirical_privacy_loss import Laws
-from hazemap.lab.audit.evidence.ledger_and_transcript import REPLAYED, Replays, Shares, of_ledger
+from hazemap.lab.audit.evidence.ledger_and_transcript import REPLAYED, ObservedShares, Replays, of_ledger
 from hazemap.lab.audit.evidence.noise_residuals import ObservedMovement, Residual, Sums, residuals
-from hazemap.lab.audit.findings import Fact, LawTest, LossTest, Test
-from hazemap.lab.audit.random_canaries import CanaryCrowd
+from hazemap.lab.audit.findings import Claim, Fact, LawTest, LossTest, Test
 from hazemap.lab.audit.subprocess_runs import RunOrder, RunOutcome
 from hazemap.lab.audit.synthetic_people import CsvLine, File, NeighbouringTables, Square, row
 
@@ -31,6 +29,10 @@ CONFIRMING = 20
 WEIGHT = 1000.0
 MOST_PLACES = 3
 """So many hours of one place count of a person in statistics by the hour; and so many of their records in others."""
+
+
+Sides = tuple[list[Facts], list[Facts]]
+"""Facts of the runs with a person, and of those without."""
 
 
 class AuditTrial(ABC):
@@ -63,8 +65,7 @@ class NeighbouringTablesTrial(AuditTrial):
 
     def orders(self) -> list[RunOrder]:
         """Both files, in parts of the runs, so that processes can share them."""
-        part = max(1, min(self.runs, 25))
-        sizes = [part] * (self.runs // part) + [self.runs % part] * bool(self.runs % part)
+        sizes = in_parts(self.runs, 25)
         people = 1 if self.setting.trust == LOCAL else self.neighbours.gone.people + 1
         if self.setting.trust == REPORTS:  # whoever is in no place reports, too
             people = self.neighbours.gone.people
@@ -82,9 +83,9 @@ class NeighbouringTablesTrial(AuditTrial):
         about, half = f"{self.setting}: {self.neighbours.name}", len(outcomes) // 2
         claim, curated = self.setting.claim, self.setting.trust == CURATOR
         sums = Sums(self.neighbours.there.table, self.neighbours.gone.table)
-        laws, replays, shares = Laws(claim), Replays(self.setting), Shares(about)
+        laws, replays, shares = Laws(claim), Replays(self.setting), ObservedShares(about)
         runs: list[list[Residual]] = []
-        told: tuple[list[Facts], list[Facts]] = ([], [])
+        told: Sides = ([], [])
         for number, outcome in enumerate(outcomes):
             there = number < half
             for seen in outcome.observations:
@@ -97,11 +98,7 @@ class NeighbouringTablesTrial(AuditTrial):
             for seen in outcome.observations[: REPLAYED if curated else 0]:
                 replays.add(seen)
         count = sum(len(outcome.observations) for outcome in outcomes)
-        apart = distinguished(claim, *told)
-        yield LossTest("telling neighbours apart", about, claim, apart.lower, count, str(apart))
-        events = certain(*_told(outcomes))
-        pvalue, event = confirmed(claim, events, *_told(confirming)) if confirming else (1.0, None)
-        yield LawTest("no fact tells for certain", about, pvalue, count, str(event) if event else "")
+        yield from told_apart(claim, about, count, told, _told(outcomes), _told(confirming) if confirming else None)
         yield from shares.tests()
         if self.setting.trust not in (LOCAL, REPORTS):  # the noise of reports depends on what people hold
             note = f"{laws.numbers:,} numbers of noise"
@@ -115,35 +112,7 @@ class NeighbouringTablesTrial(AuditTrial):
         if curated:
             yield from replays.tests()
         yield from super().tests(outcomes, confirming)
-        yield from _failures(self.setting, outcomes)
-
-
-@dataclass(frozen=True)
-class CanaryTrial(AuditTrial):
-    """A few releases of many canaries of one kind, each there by a coin."""
-
-    crowd: CanaryCrowd
-    setting: AuditedSetting
-    releases: int
-    coins: list[np.ndarray] = field(default_factory=list, compare=False)
-
-    def orders(self) -> list[RunOrder]:
-        """A file for every release, with coins of its own."""
-        drawn = np.random.default_rng()
-        self.coins[:] = [drawn.random(self.crowd.size) < 0.5 for _ in range(self.releases)]
-        return [RunOrder(self.setting, self.crowd.content(coins), 1) for coins in self.coins]
-
-    def tests(self, outcomes: Sequence[RunOutcome], confirming: Sequence[RunOutcome]) -> Iterator[Test]:
-        """The guesses; a release that fails is judged by whether it does."""
-        found, claim = Guesses(self.crowd), self.setting.claim
-        for outcome, coins in zip(outcomes, self.coins, strict=True):
-            found.add(outcome.observations[0], coins)
-        about = f"{self.setting}: {self.crowd.kind.name}"
-        right, made = found.counted()
-        note = f"{right} of {made} guesses right"
-        yield LossTest("guessing who is there", about, claim, found.lower, self.releases, note)
-        yield from super().tests(outcomes, confirming)
-        yield from _failures(self.setting, outcomes)
+        yield from failures(self.setting, outcomes)
 
 
 @dataclass(frozen=True)
@@ -237,7 +206,22 @@ class SensitivityTrial(AuditTrial):
         yield from super().tests(outcomes, confirming)
 
 
-def _told(outcomes: Sequence[RunOutcome]) -> tuple[list[Facts], list[Facts]]:
+def in_parts(runs: int, most: int) -> list[int]:
+    """So many runs, at most `most` at once."""
+    return [most] * (runs // most) + [runs % most] * bool(runs % most)
+
+
+def told_apart(
+    claim: Claim, about: str, count: int, told: Sides, every: Sides, confirming: Sides | None
+) -> Iterator[Test]:
+    """Whether facts of `count` runs tell two neighbours apart better than is stated, often or (of `every`) always."""
+    found = distinguished(claim, *told)
+    yield LossTest("telling neighbours apart", about, claim, found.lower, count, str(found))
+    pvalue, event = confirmed(claim, certain(*every), *confirming) if confirming else (1.0, None)
+    yield LawTest("no fact tells for certain", about, pvalue, count, str(event) if event else "")
+
+
+def _told(outcomes: Sequence[RunOutcome]) -> Sides:
     """Facts of the runs with the person, and of those without; outcomes are of as many orders of either."""
     half = len(outcomes) // 2
     one, other = (
@@ -246,7 +230,7 @@ def _told(outcomes: Sequence[RunOutcome]) -> tuple[list[Facts], list[Facts]]:
     return one, other
 
 
-def _failures(setting: AuditedSetting, outcomes: Sequence[RunOutcome]) -> Iterator[Test]:
+def failures(setting: AuditedSetting, outcomes: Sequence[RunOutcome]) -> Iterator[Test]:
     """Whether runs end in errors that are no refusals in words: what is not hazemap's own may say anything."""
     every = (seen.error for outcome in outcomes for seen in outcome.observations)
     errors = [error for error in every if "no error of hazemap's" in error]

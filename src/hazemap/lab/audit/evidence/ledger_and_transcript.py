@@ -95,7 +95,7 @@ def _same(ours: Release | Statistics, theirs: Release | Statistics) -> bool:
 
 
 @dataclass
-class Shares:
+class ObservedShares:
     """What the person who is added was asked in a run, as parts of the budget: everybody's questions add up for them.
 
     Whatever cohorts a transcript names, in these tables the same person answers; so their shares add too. A question
