@@ -38,7 +38,7 @@ from hazemap.algorithms.comparators import CLASSES, comparator_type
 from hazemap.algorithms.plug_ins import plug_in_type
 from hazemap.algorithms.proportion import Narrow
 from hazemap.cellmap import Reading
-from hazemap.cells import NOWHERE, Leaves
+from hazemap.cells import NOWHERE, Leaves, WholeDomain
 from hazemap.codec.allowed_types import CLOSED_LIST, written_name
 from hazemap.encoders import (
     CellPresence,
@@ -62,13 +62,11 @@ from hazemap.federated.trust.device_tasks import KNOWN, Task
 from hazemap.lab.methods import HB, BestLevel, CountMin, Geometric, Hierarchical, KDTree, Privlet
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.queries.noisy_queries import Answer, Choice, Growth, Query
-from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.plane import Plane, PlaneBox, PlaneQuadtree
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.two_level_grid import TwoLevelGrid
-from hazemap.spatial.whole_domain import WholeDomain
+from hazemap.spatial.rectangle_trees import BinaryPartition, TwoLevelGrid
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside, OwnMeans, RowIsPerson
 from hazemap.temporal.time_slots import Always, Clock, Spans, Weekdays
 from hazemap.values.cell_slot_counters import CellTimeSlots

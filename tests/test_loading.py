@@ -14,8 +14,7 @@ from numba.core.dispatcher import Dispatcher
 
 from hazemap.estimate import region_forest as forest
 from hazemap.estimate import tree_least_squares as passes
-from hazemap.spatial import ellipsoidal_areas as geodesy
-from hazemap.spatial import pixel_kernels
+from hazemap.spatial import pixel_kernels, quadtree
 from hazemap.vdaf import compiled_loops as compiled
 from hazemap.vdaf import loop_cache
 
@@ -187,9 +186,9 @@ def test_a_class_behind_a_loop_counts_with_all_that_stands_in_it():
 
 def test_the_few_and_the_many_are_the_same_to_the_last_bit(monkeypatch):
     y = np.random.default_rng(1).random(3000)
-    monkeypatch.setattr(geodesy, "compiler_is_loaded", lambda: False)
+    monkeypatch.setattr(quadtree, "compiler_is_loaded", lambda: False)
     for some in (y, y[:9], y[:0], np.repeat(y, 3)):
-        assert np.array_equal(geodesy.latitudes(some), pixel_kernels.latitudes(some))
+        assert np.array_equal(quadtree.latitudes(some), pixel_kernels.latitudes(some))
     rng = np.random.default_rng(2)
     parent = np.array([-1, *(rng.integers(0, i) for i in range(1, 300))])
     missing, numbers = rng.random(300) < 0.2, rng.normal(0, 9, 300)

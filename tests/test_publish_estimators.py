@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import hazemap
 from hazemap.algorithms import PublishedStatistics
 from hazemap.cli.main import app
-from hazemap.encoders.place_statistics import PlaceMeans
+from hazemap.encoders.sample_statistics import PlaceMeans
 from hazemap.errors import HazemapError, InputError
 from hazemap.estimate.published_values import PublishedValues
 from hazemap.privacy.budget import PureDP

@@ -31,7 +31,7 @@ OPTIONS = {"latin-1": {"encoding": "latin-1"}, "multiline": {"multiline": True}}
 
 def measure(path: str, kind: str, rule: str) -> None:
     """In a process of its own: open, read, print what it took."""
-    from hazemap.readers.csv_dialect import CsvDialect
+    from hazemap.readers.csv_files import CsvDialect
     from hazemap.readers.open_table import open_table
     from hazemap.spatial.bounding_box import Box
     from hazemap.spatial.quadtree import Quadtree

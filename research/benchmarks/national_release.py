@@ -39,8 +39,8 @@ from hazemap.releases.cell_geometry import equal_area
 from hazemap.spatial.district_layers import DistrictLayer
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.quadtree_clipped_to_districts import DistrictQuadtree
-from hazemap.spatial.rectangle_tree import bounds
+from hazemap.spatial.rectangle_trees import bounds
+from hazemap.spatial.subdivided_districts import DistrictQuadtree
 from hazemap.specs.parsing import SQUARES
 from hazemap.tables.contribution_bounding import AtMostRows
 from hazemap.trust.curator import Curator

@@ -245,7 +245,7 @@ def boxed(sides: list[int], cells: np.ndarray) -> tuple[Box, np.ndarray]:
     """A box along the lines of pixels, and which base cells are in it."""
     left, top, right, bottom = sides
     scale = TREE.side / (1 << TREE.depth)
-    from hazemap.spatial.ellipsoidal_areas import latitude, longitude
+    from hazemap.spatial.web_mercator import latitude, longitude
 
     x, y = TREE.pixels(cells)
     inside = (x >= left) & (x < right) & (y >= top) & (y < bottom)

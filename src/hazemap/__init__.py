@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from hazemap.publish import release, run_release, run_stats, stats
     from hazemap.queries.algorithm_session import Session, Unrecorded, replay, run, run_async
     from hazemap.queries.noisy_queries import Answer, Query
-    from hazemap.readers.csv_dialect import CsvDialect
+    from hazemap.readers.csv_files import CsvDialect
     from hazemap.readers.open_table import open_table
     from hazemap.releases import (
         Estimate,
@@ -61,15 +61,14 @@ if TYPE_CHECKING:
     )
     from hazemap.releases import open_release as open  # noqa: A004
     from hazemap.releases.release_series import ReleaseSeries
-    from hazemap.spatial.binary_partition import BinaryPartition
     from hazemap.spatial.bounding_box import Box
     from hazemap.spatial.district_layers import DistrictLayer
     from hazemap.spatial.districts import Districts
     from hazemap.spatial.h3_hexagons import Hexagons
     from hazemap.spatial.plane import PlaneBox
     from hazemap.spatial.quadtree import Quadtree
-    from hazemap.spatial.quadtree_clipped_to_districts import DistrictQuadtree
-    from hazemap.spatial.two_level_grid import TwoLevelGrid
+    from hazemap.spatial.rectangle_trees import BinaryPartition, TwoLevelGrid
+    from hazemap.spatial.subdivided_districts import DistrictQuadtree
     from hazemap.specs.release_spec import ReleaseSpec
     from hazemap.specs.schedule_spec import ScheduleSpec
     from hazemap.specs.statistics_spec import StatisticsSpec
@@ -186,7 +185,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "privacy.statement": ("Statement",),
     "publish": ("release", "run_release", "run_stats", "stats"),
     "queries.noisy_queries": ("Answer", "Query"),
-    "readers.csv_dialect": ("CsvDialect",),
+    "readers.csv_files": ("CsvDialect",),
     "readers.open_table": ("open_table",),
     "releases": (
         "Estimate",
@@ -198,15 +197,14 @@ _HOMES: dict[str, tuple[str, ...]] = {
     ),
     "releases.release_series": ("ReleaseSeries",),
     "queries.algorithm_session": ("Session", "Unrecorded", "replay", "run", "run_async"),
-    "spatial.binary_partition": ("BinaryPartition",),
     "spatial.bounding_box": ("Box",),
     "spatial.plane": ("PlaneBox",),
     "spatial.district_layers": ("DistrictLayer",),
-    "spatial.quadtree_clipped_to_districts": ("DistrictQuadtree",),
+    "spatial.subdivided_districts": ("DistrictQuadtree",),
     "spatial.districts": ("Districts",),
     "spatial.h3_hexagons": ("Hexagons",),
     "spatial.quadtree": ("Quadtree",),
-    "spatial.two_level_grid": ("TwoLevelGrid",),
+    "spatial.rectangle_trees": ("BinaryPartition", "TwoLevelGrid"),
     "specs.release_spec": ("ReleaseSpec",),
     "specs.schedule_spec": ("ScheduleSpec",),
     "specs.statistics_spec": ("StatisticsSpec",),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hazemap.algorithms import contribution_selection as keeping
 from hazemap.algorithms.contribution_selection import SPREAD, UNKNOWN, ContributionSelection, NoiseScale, best_selection
 from hazemap.errors import InputError
-from hazemap.tables.sampled_places import PublicLocations
+from hazemap.tables.sample_grouping import PublicLocations
 
 LAPLACE = NoiseScale(sqrt(2), rooted=False, reach=2.166)
 

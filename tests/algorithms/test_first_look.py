@@ -9,12 +9,11 @@ from hazemap.algorithms.adaptive_tree import Adaptive
 from hazemap.algorithms.count_queries import with_nowhere
 from hazemap.algorithms.first_look import CHANCE, LOOK, judged
 from hazemap.algorithms.private_bounding_box import LocateBox, PrivateBoundingBox
-from hazemap.cells import Leaves
+from hazemap.cells import Leaves, WholeDomain
 from hazemap.encoders import Counts
 from hazemap.privacy.budget import PureDP
 from hazemap.queries.noisy_queries import Answer, Query
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostRows, Outside
 from hazemap.trust.curator import Curator
 

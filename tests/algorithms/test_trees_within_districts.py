@@ -21,8 +21,7 @@ from hazemap.queries.noisy_queries import Measure, Query
 from hazemap.spatial.district_layers import DistrictLayer
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.quadtree_clipped_to_districts import DistrictQuadtree
-from hazemap.spatial.subdivided_districts import SubdividedDistricts
+from hazemap.spatial.subdivided_districts import DistrictQuadtree, SubdividedDistricts
 from hazemap.tables.contribution_bounding import AtMostRows, Outside
 from hazemap.trust.curator import Curator
 

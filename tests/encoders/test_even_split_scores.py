@@ -16,8 +16,8 @@ from hazemap.errors import InputError
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.queries.noisy_queries import Choice
-from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.rectangle_trees import BinaryPartition
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote
 from hazemap.tables.votes import Votes
 from hazemap.trust.curator import Curator

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hazemap.encoders import total
-from hazemap.encoders.one_cell_statistics import ArrayBins, ArrayMeans, ArrayQuantiles, RobustMeanScores, ValueSums
+from hazemap.encoders.sample_statistics import ArrayBins, ArrayMeans, ArrayQuantiles, RobustMeanScores, ValueSums
 from hazemap.engines.memory import MemoryTable, SingleCellSamples
 from hazemap.errors import InputError, TableError
 from hazemap.privacy.budget import ZCDP

@@ -7,7 +7,7 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 
-from hazemap.encoders.place_statistics import (
+from hazemap.encoders.sample_statistics import (
     GRID,
     PlaceArrayMeans,
     PlaceBalances,
@@ -19,7 +19,7 @@ from hazemap.encoders.place_statistics import (
 from hazemap.errors import InputError, TableError
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.person_cell_values import PersonCellSamples, PersonCellValues
-from hazemap.tables.sampled_places import UNIT
+from hazemap.tables.sample_grouping import UNIT
 from hazemap.temporal.time_slots import Always
 from hazemap.values.cell_slot_counters import ObservedCellSlots
 from hazemap.values.value_encoding import ValueEncoding

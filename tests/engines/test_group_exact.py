@@ -18,8 +18,7 @@ from hazemap.engines.streaming import person_index as people
 from hazemap.engines.streaming import row_buffer
 from hazemap.engines.streaming.cell_counter import DenseCellCounter, SparseCellCounter, counters_for, gathered
 from hazemap.engines.streaming.one_vote_per_person import OneVotePerPerson
-from hazemap.engines.streaming.per_person_bottom_k import CellSample, RowSample
-from hazemap.engines.streaming.per_person_cell_means import PersonCellMeans
+from hazemap.engines.streaming.per_person_bottom_k import CellSample, PersonCellMeans, RowSample
 from hazemap.engines.streaming.person_cell_sums import PersonCellSums
 from hazemap.engines.streaming.person_groups import NOBODY, Bucket, PersonGroup, RowsOutsideCells, wanted
 from hazemap.engines.streaming.person_index import NamedPeople, NumberedPeople, RowBatch, Texts

@@ -23,7 +23,7 @@ from hazemap.privacy.random_stream import Stream
 from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.queries.noisy_queries import Answer, Query
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.two_level_grid import TwoLevelGrid
+from hazemap.spatial.rectangle_trees import TwoLevelGrid
 from hazemap.tables.contribution_bounding import AtMostRows, Outside, RowIsPerson
 from hazemap.trust.curator import Curator
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hazemap.cells import NOWHERE, Leaves
+from hazemap.cells import NOWHERE, Leaves, WholeDomain
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate.slot_maps import held_by, read_slots
@@ -13,7 +13,6 @@ from hazemap.queries.noisy_queries import Answer, Query
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import OneVote
 from hazemap.temporal.time_slots import Clock
 from hazemap.values.cells_in_slots import AllSlots, EachSlot

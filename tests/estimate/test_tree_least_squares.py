@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hazemap.cells import NOWHERE, Leaves
+from hazemap.cells import NOWHERE, Leaves, WholeDomain
 from hazemap.errors import InputError
 from hazemap.estimate import Measurement, consistent, nonnegative
 from hazemap.estimate.region_forest import _of_cells, _of_regions, forest
@@ -14,7 +14,6 @@ from hazemap.estimate.tree_least_squares import levels
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.whole_domain import WholeDomain
 
 TREE = Quadtree.world(depth=3)
 BASE = np.sort(TREE.grid(3).ravel())

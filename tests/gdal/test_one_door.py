@@ -18,8 +18,7 @@ from pyogrio import get_gdal_config_option
 
 from hazemap.draw.overlay_lines import lines_around
 from hazemap.errors import FileError, HazemapError
-from hazemap.gdal.own_files import CLOSED
-from hazemap.gdal.tiff_files import open_tiff
+from hazemap.gdal.own_files import CLOSED, open_tiff
 from hazemap.gdal.vector_files import FORMATS, layers_in, open_layer, read_shapes
 from hazemap.lab.compare.datasets import own_map
 from hazemap.readers.open_table import open_table

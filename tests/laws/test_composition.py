@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import shapely
 
-from hazemap.cells import NOWHERE, Cells, Leaves, Redrawn, Tree
+from hazemap.cells import NOWHERE, Cells, Leaves, Redrawn, Tree, WholeDomain
 from hazemap.encoders import Concatenation, Counts, EvenSplitScores, MedianSplitScores, QuantileScores, SplitCosts
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import BudgetExceeded
@@ -26,16 +26,13 @@ from hazemap.privacy.parallel_composition import ParallelComposition, Steps
 from hazemap.queries.algorithm_disclosure import counted
 from hazemap.queries.algorithm_session import Session, Unrecorded
 from hazemap.queries.noisy_queries import Answer, Choice, Growth, Measure, Query, Question
-from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.district_layers import DistrictLayer
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.quadtree_clipped_to_districts import DistrictQuadtree
-from hazemap.spatial.subdivided_districts import SubdividedDistricts
-from hazemap.spatial.two_level_grid import TwoLevelGrid
-from hazemap.spatial.whole_domain import WholeDomain
+from hazemap.spatial.rectangle_trees import BinaryPartition, TwoLevelGrid
+from hazemap.spatial.subdivided_districts import DistrictQuadtree, SubdividedDistricts
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside, RowIsPerson
 from hazemap.values.boolean_attribute import AttributeCells, BinaryAttribute
 from hazemap.values.histogram_bins import FloatGrid

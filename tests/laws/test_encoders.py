@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hazemap.cells import NOWHERE, Cells, Leaves, Tree
+from hazemap.cells import NOWHERE, Cells, Leaves, Tree, WholeDomain
 from hazemap.encoders import Concatenation, CountMinSketch, Counts, Encoder, HaarWavelet, QuantileScores, total
 from hazemap.engines.duckdb import EngineTable
 from hazemap.engines.memory import MemoryTable
@@ -21,7 +21,6 @@ from hazemap.readers.open_table import open_table
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside, RowIsPerson, Sensitivity
 
 BOX = Box(13.0, 52.3, 13.8, 52.7)

@@ -16,8 +16,7 @@ import pytest
 from pyarrow import parquet
 
 from hazemap.errors import HazemapError
-from hazemap.readers.csv_dialect import CsvDialect
-from hazemap.readers.csv_files import fields
+from hazemap.readers.csv_files import CsvDialect, fields
 from hazemap.readers.open_table import open_table
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows

@@ -9,15 +9,13 @@ from hypothesis import strategies as st
 
 from hazemap.cells import NOWHERE, Cells, Columns, Leaves, Tree
 from hazemap.errors import InputError, TableError
-from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.bounding_box import WORLD, Box
 from hazemap.spatial.district_layers import DistrictLayer
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.quadtree_clipped_to_districts import DistrictQuadtree
-from hazemap.spatial.subdivided_districts import SubdividedDistricts
-from hazemap.spatial.two_level_grid import TwoLevelGrid
+from hazemap.spatial.rectangle_trees import BinaryPartition, TwoLevelGrid
+from hazemap.spatial.subdivided_districts import DistrictQuadtree, SubdividedDistricts
 
 CITY = Box(-74.05, 40.68, -73.90, 40.80)
 EQUATOR = Box(-3.0, -2.0, 4.0, 2.5)

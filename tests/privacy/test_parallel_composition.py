@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from hazemap.cells import Leaves
 from hazemap.privacy.parallel_composition import ParallelComposition, Steps
-from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.rectangle_trees import BinaryPartition
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote
 
 TREE = Quadtree.world(depth=3)

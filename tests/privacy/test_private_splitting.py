@@ -16,10 +16,10 @@ from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.private_splitting import SplittingNoise, times
 from hazemap.privacy.random_stream import Stream
 from hazemap.queries.noisy_queries import Growth
-from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.rectangle_trees import BinaryPartition
 from hazemap.tables.contribution_bounding import AtMostRows
 from hazemap.tables.votes import Votes
 from hazemap.trust.curator import Curator

@@ -19,7 +19,7 @@ from hazemap.execution.crash_recovery import recover
 from hazemap.execution.journal import Journal
 from hazemap.privacy.ledger import Ledger
 from hazemap.publish import release
-from hazemap.readers import bucket_files, parquet_files, stored_file
+from hazemap.readers import parquet_files, stored_file, stored_folder
 from hazemap.readers.open_table import open_table
 from hazemap.sources.source import parse_source
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote, RowIsPerson
@@ -59,12 +59,12 @@ def s3(address, monkeypatch) -> Iterator[Any]:
         "AWS_ENDPOINT_URL": address,
     }.items():
         monkeypatch.setenv(name, value)
-    bucket_files.filesystem.cache_clear()
+    stored_folder.filesystem.cache_clear()
     store = fs.S3FileSystem(endpoint_override=address, allow_bucket_creation=True, allow_bucket_deletion=True)
     store.create_dir("city")
     yield store
     store.delete_dir("city")
-    bucket_files.filesystem.cache_clear()
+    stored_folder.filesystem.cache_clear()
 
 
 def put(store: Any, folder: Path) -> None:
@@ -108,14 +108,14 @@ def test_a_bucket_gives_the_votes_of_the_same_files_here(s3, lake):
 
 @pytest.mark.slow
 def test_gs_gives_the_votes_of_the_same_files_here(lake, monkeypatch):
-    bucket_files.filesystem.cache_clear()
+    stored_folder.filesystem.cache_clear()
     with fake_gcs(lake) as place:
         monkeypatch.setenv("STORAGE_EMULATOR_HOST", place)
         for name in ("visits.parquet", "parts", "lines/*.csv"):
             assert same(votes(f"gs://lake/{name}", AtMostRows(2)), votes(str(lake / name), AtMostRows(2)))
         with pytest.raises(FileError, match="no object has the name"):
             votes("gs://lake/nothing.parquet")
-    bucket_files.filesystem.cache_clear()
+    stored_folder.filesystem.cache_clear()
 
 
 def test_columns_in_names_of_folders_are_texts_and_numbers_one_by_one(lake):
@@ -166,8 +166,8 @@ def test_what_is_not_there_or_may_not_be_read_is_refused_in_words(s3, monkeypatc
     with pytest.raises(TableError, match="download"):
         votes("s3://city/full/p.geojson")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    monkeypatch.setattr(bucket_files, "PATIENCE", 0.2)
-    bucket_files.filesystem.cache_clear()
+    monkeypatch.setattr(stored_folder, "PATIENCE", 0.2)
+    stored_folder.filesystem.cache_clear()
     with pytest.raises(FileError, match="cannot be reached") as refused:
         votes("s3://city/visits.parquet")
     assert "127.0.0.1" not in str(refused.value) and SECRET not in str(refused.value)

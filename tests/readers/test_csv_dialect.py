@@ -5,7 +5,7 @@ import pytest
 
 from hazemap.engines.person_ids import IdColumnReader
 from hazemap.errors import InputError
-from hazemap.readers.csv_dialect import CsvDialect
+from hazemap.readers.csv_files import CsvDialect
 from hazemap.readers.open_table import open_table
 
 

@@ -10,8 +10,7 @@ import pytest
 from hazemap.errors import HazemapError
 from hazemap.readers import csv_files, csv_parser
 from hazemap.readers import csv_files as csv_text
-from hazemap.readers.csv_dialect import CsvDialect
-from hazemap.readers.csv_files import fields, from_utf16, read_header, widened
+from hazemap.readers.csv_files import CsvDialect, fields, from_utf16, read_header, widened
 from hazemap.readers.csv_parser import _utf8, numbers_in, read_fields
 from hazemap.readers.stored_file import LocalFile
 

@@ -10,8 +10,7 @@ import pytest
 from hazemap.errors import HazemapError, TableError
 from hazemap.readers import csv_files as csv_text
 from hazemap.readers import csv_parser
-from hazemap.readers.csv_dialect import CsvDialect
-from hazemap.readers.csv_files import CsvFiles, fields, read_header
+from hazemap.readers.csv_files import CsvDialect, CsvFiles, fields, read_header
 from hazemap.readers.csv_parser import numbers_in, read_fields
 from hazemap.readers.open_table import open_table
 from hazemap.readers.stored_file import LocalFile

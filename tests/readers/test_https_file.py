@@ -17,7 +17,7 @@ from hazemap.execution.crash_recovery import recover
 from hazemap.execution.journal import Journal
 from hazemap.privacy.ledger import Ledger
 from hazemap.publish import release, stats
-from hazemap.readers import https_file
+from hazemap.readers import stored_file
 from hazemap.readers.open_table import open_table
 from hazemap.readers.stored_file import RangeFile
 from hazemap.sources.source import SIGNED, RemoteFiles, parse_source
@@ -49,7 +49,7 @@ def at_all_times(tmp_path_factory):
 def server(at_all_times, monkeypatch) -> Served:
     state, trusted = at_all_times
     monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
-    monkeypatch.setattr(https_file, "PAUSE", 0.0)
+    monkeypatch.setattr(stored_file, "PAUSE", 0.0)
     state.files = {"/trips/visits.parquet": (DATA, '"1"')}
     state.fault = lambda _number, reply: reply
     state.asked.clear()

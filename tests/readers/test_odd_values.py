@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from hazemap.engines.coordinate_readers import coordinates_of
 from hazemap.errors import TableError
-from hazemap.readers.csv_dialect import CsvDialect
+from hazemap.readers.csv_files import CsvDialect
 from hazemap.readers.open_table import open_table
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, Outside

@@ -12,7 +12,7 @@ from pyproj import CRS, Transformer
 
 from hazemap.errors import FileError, TableError
 from hazemap.readers.open_table import open_table
-from hazemap.readers.parquet_geometry import geometry_of
+from hazemap.readers.parquet_files import geometry_of
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, RowIsPerson
 

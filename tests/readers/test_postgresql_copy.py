@@ -14,11 +14,22 @@ from hypothesis import strategies as st
 from hazemap.engines.duckdb_connection import DuckDBConnection, SqlQuery
 from hazemap.engines.table_source import FED
 from hazemap.errors import FileError, InputError
-from hazemap.readers import postgresql_session
+from hazemap.readers import postgresql_copy
 from hazemap.readers.open_table import open_table
-from hazemap.readers.postgresql_session import SIGNATURE, record_batches
+from hazemap.readers.postgresql_copy import (
+    DATE,
+    DOUBLE,
+    EPOCH,
+    NUMERIC,
+    SIGNATURE,
+    SINGLE,
+    TIME,
+    TYPES,
+    ZONED,
+    DamagedCopy,
+    record_batches,
+)
 from hazemap.readers.postgresql_tables import CopiedTable, PointType
-from hazemap.readers.postgresql_types import DATE, DOUBLE, EPOCH, NUMERIC, SINGLE, TIME, TYPES, ZONED, DamagedCopy
 from hazemap.spatial.bounding_box import Box
 
 HEADER, END = SIGNATURE + bytes(8), b"\xff\xff"
@@ -54,7 +65,7 @@ def test_rows_come_back_however_they_are_cut(chosen, cuts, chunk):
         for who, text in chosen
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(postgresql_session, "CHUNK", max(chunk, 19))
+        patch.setattr(postgresql_copy, "CHUNK", max(chunk, 19))
         found = read(data + END, [BIG, TEXT], [19, *(19 + cut for cut in cuts if 19 + cut < len(data))])
     assert list(zip(*(column.to_pylist() for column in found.columns), strict=True)) == chosen
 

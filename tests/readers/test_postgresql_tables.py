@@ -25,9 +25,9 @@ from hazemap.execution.crash_recovery import recover
 from hazemap.execution.journal import Journal
 from hazemap.privacy.ledger import Ledger
 from hazemap.publish import release, stats
-from hazemap.readers import postgresql_session
+from hazemap.readers import postgresql_copy
 from hazemap.readers.open_table import open_table
-from hazemap.readers.postgresql_session import Session
+from hazemap.readers.postgresql_copy import Session
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.district_layers import DistrictLayer
 from hazemap.spatial.districts import Districts
@@ -102,7 +102,7 @@ def killed_in_the_middle(server: str, monkeypatch) -> Iterator[list[int]]:
         yield from rows
 
     with monkeypatch.context() as patched:
-        patched.setattr(postgresql_session, "CHUNK", 1 << 16)
+        patched.setattr(postgresql_copy, "CHUNK", 1 << 16)
         patched.setattr(Session, "copied", cut)
         yield killed
 
@@ -127,7 +127,7 @@ def test_votes_are_those_of_memory_for_every_rule_and_tree(server, database):
 
 @pytest.mark.parametrize("rule", [AtMostRows(3), AtMostCells(2), OneVote()], ids=repr)
 def test_many_batches_and_passes_change_nothing_nor_do_others_who_write_meanwhile(server, database, rule, monkeypatch):
-    monkeypatch.setattr(postgresql_session, "CHUNK", 1 << 14)
+    monkeypatch.setattr(postgresql_copy, "CHUNK", 1 << 14)
     memory = crowd(3_000, 30_000)
     stored_people(database, memory)
     table = open_table(url(server), value="weight", key=memory.key, memory_limit=1 << 16, threads=2)

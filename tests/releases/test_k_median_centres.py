@@ -19,7 +19,7 @@ from hazemap.releases import Release
 from hazemap.releases.k_median_centres import FINE, RADIUS, Centres
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.quadtree_clipped_to_districts import DistrictQuadtree
+from hazemap.spatial.subdivided_districts import DistrictQuadtree
 from hazemap.tables.contribution_bounding import OneVote
 from hazemap.trust.curator import Curator
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hazemap.spatial.bounding_box import Box
-from hazemap.spatial.ellipsoidal_areas import mercator_rectangles
 from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.web_mercator import mercator_rectangles
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hazemap.errors import InputError
-from hazemap.spatial.ellipsoidal_areas import mercator_rectangles
 from hazemap.spatial.ordered_polygons import Polygons, pack, unpack
+from hazemap.spatial.web_mercator import mercator_rectangles
 
 seeds = st.integers(0, 2**32 - 1)
 quick = settings(max_examples=25, deadline=None)

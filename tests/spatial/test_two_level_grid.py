@@ -7,7 +7,7 @@ from hazemap.cells import Leaves
 from hazemap.errors import InputError
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.two_level_grid import TwoLevelGrid
+from hazemap.spatial.rectangle_trees import TwoLevelGrid
 
 CITY = Box(-74.05, 40.68, -73.90, 40.80)
 SECOND = np.random.default_rng(4).integers(1, 8, 49)

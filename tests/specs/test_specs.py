@@ -14,7 +14,7 @@ import hazemap
 from hazemap.errors import FileError, InputError
 from hazemap.files.text_files import toml_table
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
-from hazemap.readers.csv_dialect import CsvDialect
+from hazemap.readers.csv_files import CsvDialect
 from hazemap.spatial.bounding_box import Box
 from hazemap.specs.parsing import DistrictFiles, HexagonCells, HexagonList, QuadtreeCells, bounding, cells
 from hazemap.specs.release_spec import ReleaseSpec

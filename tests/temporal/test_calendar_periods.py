@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from hazemap.errors import InputError
-from hazemap.temporal.calendar_periods import Calendar
+from hazemap.temporal.time_slots import Calendar
 
 ZONES = ("UTC", "Europe/Berlin", "America/Sao_Paulo", "America/Havana", "Australia/Lord_Howe", "Pacific/Apia")
 BEGIN = {"day": date(2011, 12, 1), "week": date(2011, 12, 1), "month": date(2010, 5, 15), "year": date(2008, 3, 1)}

@@ -16,8 +16,8 @@ from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, noise_for, refuse_too_wide
 from hazemap.privacy.random_stream import Stream
 from hazemap.queries.noisy_queries import Choice, Growth, Query
-from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.rectangle_trees import BinaryPartition
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote
 from hazemap.trust.curator import Curator, epsilon_of, telling
 

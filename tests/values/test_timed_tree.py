@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
-from hazemap.cells import NOWHERE, Leaves
+from hazemap.cells import NOWHERE, Leaves, WholeDomain
 from hazemap.encoders import Counts
 from hazemap.errors import InputError, TableError
 from hazemap.spatial.bounding_box import WORLD, Box
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import RowIsPerson
 from hazemap.temporal.time_slots import Always, Clock, Spans, Weekdays
 from hazemap.values.cells_in_slots import AllSlots, EachSlot

@@ -10,7 +10,7 @@ from math import ceil, log, sqrt
 from typing import ClassVar
 
 from hazemap.algorithms.published.user_level_means import Mean, laplace_epsilon_of
-from hazemap.encoders.one_cell_statistics import ArrayBins, ArrayMeans, ArrayQuantiles, ValueSums
+from hazemap.encoders.sample_statistics import ArrayBins, ArrayMeans, ArrayQuantiles, ValueSums
 from hazemap.errors import InputError
 from hazemap.queries.algorithm_disclosure import Disclosure, Learned
 from hazemap.queries.noisy_queries import Answer, Choice, Measure, Prices, Query, Question, Rounds

@@ -10,7 +10,7 @@ from hazemap.algorithms.adaptive_tree import Adaptive
 from hazemap.algorithms.cell_cutting import coarsest
 from hazemap.algorithms.count_queries import LEAST_NOISE
 from hazemap.cellmap import CellMap
-from hazemap.cells import Cells, Leaves, Tree
+from hazemap.cells import Cells, Leaves, Tree, WholeDomain
 from hazemap.encoders import Counts, Encoder
 from hazemap.errors import InputError
 from hazemap.estimate.shrinkage import TreeLevels
@@ -18,7 +18,6 @@ from hazemap.estimate.slot_maps import SlotMaps, read_slots, sums_up
 from hazemap.machine_code.arrays import Floats
 from hazemap.queries.algorithm_disclosure import Disclosure, Learned
 from hazemap.queries.noisy_queries import Answer, Prices, Query, Question, Rounds
-from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 from hazemap.temporal.time_slots import Slots
 from hazemap.values.cells_in_slots import AllSlots, EachSlot

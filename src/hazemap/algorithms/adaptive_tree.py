@@ -20,14 +20,13 @@ from hazemap.algorithms.cell_cutting import (
 )
 from hazemap.algorithms.count_queries import with_nowhere
 from hazemap.cellmap import CellMap, Reading
-from hazemap.cells import Leaves, Partition, Tree
+from hazemap.cells import Leaves, Partition, Tree, WholeDomain
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import ConsistentEstimate, Measurement, consistent, measurements, read
 from hazemap.machine_code.arrays import Floats, Ints
 from hazemap.queries.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.queries.noisy_queries import Answer, Prices, Query, Question, Rounds
-from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
 DESCENT = 2

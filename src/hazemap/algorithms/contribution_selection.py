@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hazemap.algorithms.published.chop_user import CellVisits, ChopUserQuery, chop_user
 from hazemap.errors import InputError
 from hazemap.machine_code.arrays import Bools, Ints
-from hazemap.tables.sampled_places import PublicLocations
+from hazemap.tables.sample_grouping import PublicLocations
 from hazemap.vdaf.compiled_loops import once_compiled
 
 Choose = Callable[[Bools], Bools]

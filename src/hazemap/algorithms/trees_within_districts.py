@@ -15,8 +15,7 @@ from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.queries.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.queries.noisy_queries import Answer, Prices, Query, Question, Rounds
-from hazemap.spatial.quadtree_clipped_to_districts import DistrictQuadtree
-from hazemap.spatial.subdivided_districts import SubdividedDistricts
+from hazemap.spatial.subdivided_districts import DistrictQuadtree, SubdividedDistricts
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
 Transcript = list[tuple[Question, Answer]]

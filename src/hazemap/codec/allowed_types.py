@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from hazemap.cellmap import Reading
-from hazemap.cells import Leaves, Partition, Tree
+from hazemap.cells import Leaves, Partition, Tree, WholeDomain
 from hazemap.encoders import (
     CellPresence,
     Concatenation,
@@ -18,7 +18,7 @@ from hazemap.encoders import (
     SplitCosts,
     Values,
 )
-from hazemap.encoders.place_statistics import (
+from hazemap.encoders.sample_statistics import (
     PlaceArrayMeans,
     PlaceBalances,
     PlaceBins,
@@ -28,18 +28,15 @@ from hazemap.encoders.place_statistics import (
 )
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.queries.noisy_queries import Answer, Choice, Growth, Measure, Query
-from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.plane import PlaneQuadtree
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.quadtree_clipped_to_districts import DistrictQuadtree
-from hazemap.spatial.subdivided_districts import SubdividedDistricts
-from hazemap.spatial.two_level_grid import TwoLevelGrid
-from hazemap.spatial.whole_domain import WholeDomain
+from hazemap.spatial.rectangle_trees import BinaryPartition, TwoLevelGrid
+from hazemap.spatial.subdivided_districts import DistrictQuadtree, SubdividedDistricts
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, OwnMeans, RowIsPerson
-from hazemap.tables.sampled_places import SampledPlaces
+from hazemap.tables.sample_grouping import SampledPlaces
 from hazemap.temporal.time_slots import Always, Clock, Spans, Weekdays
 from hazemap.values.boolean_attribute import AttributeCells, BinaryAttribute
 from hazemap.values.cell_slot_counters import CellTimeSlots

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.spatial.bounding_box import MERCATOR_LATITUDE, Box
-from hazemap.spatial.ellipsoidal_areas import ECCENTRICITY
 from hazemap.spatial.plane import PlaneBox, PlaneQuadtree
+from hazemap.spatial.web_mercator import ECCENTRICITY
 
 RADIUS = 6378137.0
 CIRCUMFERENCE = 2 * math.pi * RADIUS

@@ -15,8 +15,7 @@ from hazemap.cells import NOWHERE, Leaves, Partition
 from hazemap.errors import InputError
 from hazemap.field_types import EqualByFields, check_fields, own_array
 from hazemap.machine_code.arrays import Ints
-from hazemap.spatial.binary_partition import ACROSS, DOWN, BinaryPartition
-from hazemap.spatial.rectangle_tree import Cuttable, Rectangles
+from hazemap.spatial.rectangle_trees import ACROSS, DOWN, BinaryPartition, Cuttable, Rectangles
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding, Sensitivity
 from hazemap.tables.votes import VotesTable
 from hazemap.vdaf.compiled_loops import once_compiled
@@ -61,7 +60,7 @@ class SplitCosts(CellSplits):
     `privacy.parallel_composition` needs of a question about some cells alone: v_i votes in cell i move the vector by no
     more than 32 · candidates · Σ v_i in L1, and by 32² · candidates · Σ v_i² in L2².
 
-    >>> from hazemap.spatial.binary_partition import BinaryPartition
+    >>> from hazemap.spatial.rectangle_trees import BinaryPartition
     >>> from hazemap.spatial.quadtree import Quadtree
     >>> tree = BinaryPartition.uncut(Quadtree.world(depth=3))
     >>> costs = SplitCosts(Leaves(tree, tree.root), np.zeros(1, dtype=np.int8), np.array([[2, 4, 6]]))
@@ -369,7 +368,7 @@ class EvenSplitScores(CellSplits):
     disjoint, so all of them together cost ε (or ρ), and it is a question about its cells alone in the sense of
     `privacy.parallel_composition`.
 
-    >>> from hazemap.spatial.binary_partition import BinaryPartition
+    >>> from hazemap.spatial.rectangle_trees import BinaryPartition
     >>> from hazemap.spatial.quadtree import Quadtree
     >>> tree = BinaryPartition.uncut(Quadtree.world(depth=3))
     >>> scores = EvenSplitScores(Leaves(tree, tree.root), axis=np.array([0]))

@@ -25,12 +25,11 @@ from hazemap.engines.person_ids import Coded, IdColumnReader, Ids
 from hazemap.engines.row_query import Layout
 from hazemap.engines.streaming.cell_counter import counters_for, gathered
 from hazemap.engines.streaming.one_vote_per_person import EvenVotePerPerson, OneVotePerPerson
-from hazemap.engines.streaming.packed_row_buffer import PackedRowBuffer
-from hazemap.engines.streaming.per_person_bottom_k import CellSample, RowSample
-from hazemap.engines.streaming.per_person_cell_means import PersonCellMeans
+from hazemap.engines.streaming.per_person_bottom_k import CellSample, PersonCellMeans, RowSample
 from hazemap.engines.streaming.person_cell_sums import PersonCellSums
 from hazemap.engines.streaming.person_groups import PersonGroup, wanted
 from hazemap.engines.streaming.person_index import RowBatch
+from hazemap.engines.streaming.row_buffer import PackedRowBuffer
 from hazemap.engines.streaming.table_fingerprint import Fingerprinting
 from hazemap.machine_code.parallel_map import in_order
 from hazemap.tables.contribution_bounding import (

@@ -12,13 +12,12 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from hazemap.cells import NOWHERE, Cells, Leaves, Tree
+from hazemap.cells import NOWHERE, Cells, Leaves, Tree, WholeDomain
 from hazemap.estimate.tree_least_squares import Measurement
 from hazemap.machine_code.arrays import Floats, Ints
-from hazemap.spatial.mercator_and_morton import spread
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.two_level_grid import TwoLevelGrid
-from hazemap.spatial.whole_domain import WholeDomain
+from hazemap.spatial.rectangle_trees import TwoLevelGrid
+from hazemap.spatial.web_mercator import spread
 
 _NUMBERS = Quadtree.world(0)  # for what follows from numbers alone, however deep
 

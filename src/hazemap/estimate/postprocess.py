@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cellmap import CellMap, Reading
-from hazemap.cells import NOWHERE, Leaves
+from hazemap.cells import NOWHERE, Leaves, WholeDomain
 from hazemap.errors import InputError
 from hazemap.estimate.empirical_bayes import likely
 from hazemap.estimate.grid_groups import groups
@@ -34,7 +34,6 @@ from hazemap.estimate.shrinkage import drawn_together, shrunk
 from hazemap.estimate.transcript_measurements import measurements, with_sampling
 from hazemap.estimate.tree_least_squares import Measurement, consistent, levels
 from hazemap.queries.noisy_queries import Answer, Question
-from hazemap.spatial.whole_domain import WholeDomain
 
 MOST_LIKELY = 1 << 20
 """Cells of a grid of rectangles, which is cut wherever nobody is, too: the most plausible map of so many takes four

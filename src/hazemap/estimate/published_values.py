@@ -25,7 +25,7 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
-from hazemap.encoders.place_statistics import (
+from hazemap.encoders.sample_statistics import (
     GRID,
     PlaceArrayMeans,
     PlaceBalances,
@@ -39,7 +39,7 @@ from hazemap.estimate.confidence_margins import checked_confidence, reach
 from hazemap.estimate.value_estimates import BENT, ValueEstimate
 from hazemap.machine_code.arrays import Bools, Floats, Ints
 from hazemap.queries.noisy_queries import Answer, Choice, Measure, Question
-from hazemap.tables.sampled_places import PARTS, UNIT, SampledPlaces
+from hazemap.tables.sample_grouping import PARTS, UNIT, SampledPlaces
 from hazemap.values.cell_slot_counters import CellTimeSlots
 from hazemap.values.value_encoding import STEPS
 

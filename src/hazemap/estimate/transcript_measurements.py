@@ -6,11 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.cells import Growing, Leaves, Tree
+from hazemap.cells import Growing, Leaves, Tree, WholeDomain
 from hazemap.encoders import Concatenation, Counts, Encoder
 from hazemap.estimate.tree_least_squares import ConsistentEstimate, Measurement, MeasurementSample
 from hazemap.queries.noisy_queries import Answer, Query, Question
-from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.values.cells_in_slots import AllSlots
 
 LEAST_VARIANCE = 1e-9

@@ -28,11 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cellmap import Spread
-from hazemap.cells import Leaves
+from hazemap.cells import Leaves, WholeDomain
 from hazemap.errors import InputError
 from hazemap.estimate.region_forest import Forest, forest
 from hazemap.machine_code.arrays import Floats
-from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.vdaf.compiled_loops import fitting
 
 

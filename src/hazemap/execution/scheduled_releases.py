@@ -37,8 +37,7 @@ from hazemap.privacy.statement import budget_to_json
 from hazemap.releases import Release
 from hazemap.releases.release_series import ReleaseSeries
 from hazemap.specs.schedule_spec import ScheduleSpec
-from hazemap.temporal.calendar_periods import Period, utc_text
-from hazemap.temporal.time_slots import moment
+from hazemap.temporal.time_slots import Period, moment, utc_text
 
 State = Literal["released", "recovered", "there", "due", "unfinished", "lost", "missed", "refused", "stopped", "failed"]
 """`released` and `recovered` just now; `there` before. `due` will be released, and `unfinished`, which is paid for, be

@@ -1,4 +1,4 @@
-"""Files of this machine as GDAL may see them: one that is there, by its real path, that begins as its format does.
+"""Files of this machine as GDAL may see them, and GeoTIFF by GDAL's driver for it and no other.
 
 GDAL takes many names for addresses or archives, and finds out from a file's first bytes which of its drivers reads it.
 A text that is called `people.gpkg` may tell it to read any other file, or to ask a server. So a name is followed to
@@ -7,8 +7,10 @@ the file that it leads to, and what does not begin with the bytes of its format 
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from hazemap.errors import FileError
 
@@ -52,3 +54,47 @@ def refuse_named_files(said: bytes, path: str) -> None:
     """`FileError` where what says a reference system names a file by a path: PROJ would open it, wherever it is."""
     if _GRID.search(said):
         raise FileError(f"{path} cannot be read: its reference system names another file")
+
+
+TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+ALONE = {**CLOSED, "GDAL_DISABLE_READDIR_ON_OPEN": "EMPTY_DIR", "GDAL_GEOREF_SOURCES": "INTERNAL"}
+"""No overviews, masks or places of pixels are taken from other files: GDAL would open them by any of its drivers."""
+
+COG = {"driver": "COG", "COMPRESS": "DEFLATE", "PREDICTOR": "YES", "BLOCKSIZE": 256, "BIGTIFF": "IF_SAFER"}
+
+
+@contextmanager
+def open_tiff(path: str | os.PathLike[str]) -> Generator[Any, None, None]:
+    """A picture to read; `FileError` for a file that is no TIFF, or is not there."""
+    import rasterio
+
+    file = real_file(path, TIFF)
+    with rasterio.Env(**ALONE), rasterio.open(file, driver="GTiff") as picture:
+        yield picture
+
+
+@contextmanager
+def new_tiff(path: Path, **profile: Any) -> Generator[Any, None, None]:
+    """A plain GeoTIFF to write; `OSError` says what GDAL says."""
+    import rasterio
+
+    with _plain_errors(), rasterio.open(path, "w", driver="GTiff", **profile) as picture:
+        yield picture
+
+
+def copy_optimised(plain: Path, path: Path) -> None:
+    """The cloud-optimised GeoTIFF of a plain one; `OSError` says what GDAL says."""
+    from rasterio.shutil import copy
+
+    with _plain_errors():
+        copy(plain, path, OVERVIEW_RESAMPLING="AVERAGE", **COG)
+
+
+@contextmanager
+def _plain_errors() -> Generator[None, None, None]:
+    from rasterio._err import CPLE_BaseError  # GDAL's own errors have no public name
+
+    try:
+        yield
+    except CPLE_BaseError as error:
+        raise OSError(f"GDAL says: {error}") from error

@@ -21,9 +21,9 @@ from hazemap.files.atomic_write import whole
 from hazemap.machine_code.arrays import Floats
 from hazemap.privacy.random_stream import Stream
 from hazemap.spatial.bounding_box import MERCATOR_LATITUDE, Box
-from hazemap.spatial.ellipsoidal_areas import latitudes, longitude
 from hazemap.spatial.h3_hexagons import Hexagons
-from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.quadtree import Quadtree, latitudes
+from hazemap.spatial.web_mercator import longitude
 from hazemap.tables.contribution_bounding import Bounding
 from hazemap.tables.votes import Votes
 from hazemap.temporal.time_slots import DAY, HOUR, Slots, Spans, local
@@ -404,7 +404,7 @@ class CityInSlots:
     `density` is the law of where and when they are, float64[slots, plots] of sum 1, and `people` how many there are.
 
     >>> from hazemap.spatial.bounding_box import Box
-    >>> from hazemap.spatial.quadtree import Quadtree
+    >>> from hazemap.spatial.quadtree import Quadtree, latitudes
     >>> from hazemap.temporal.time_slots import Clock
     >>> box = Box(2.2, 48.8, 2.5, 48.9)
     >>> city = CityInSlots.of(SyntheticTable.of(Quadtree.around(box, 6), box, 1_000), Clock.hours("UTC"), 1_000)

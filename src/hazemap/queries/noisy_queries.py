@@ -18,14 +18,17 @@ from numpy.typing import NDArray
 
 from hazemap.cells import Growing, Leaves, Tree
 from hazemap.encoders import Counts, Encoder, EvenSplitScores, MedianSplitScores, QuantileScores, SplitCosts
-from hazemap.encoders.one_cell_statistics import ArrayBins, ArrayMeans, ArrayQuantiles, RobustMeanScores
-from hazemap.encoders.place_statistics import (
+from hazemap.encoders.sample_statistics import (
+    ArrayBins,
+    ArrayMeans,
+    ArrayQuantiles,
     PlaceArrayMeans,
     PlaceBalances,
     PlaceBins,
     PlaceMeans,
     PlaceQuantiles,
     PlaceVariances,
+    RobustMeanScores,
 )
 from hazemap.errors import InputError
 from hazemap.field_types import EqualByFields, check_fields

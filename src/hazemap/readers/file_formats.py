@@ -19,18 +19,18 @@ from hazemap.engines.duckdb_connection import DuckDBConnection, literal
 from hazemap.engines.table_source import FED, SourcePart, TableSource, named_numbers
 from hazemap.errors import FileError, TableError
 from hazemap.readers.column_roles import refuse_repeated_names
-from hazemap.readers.csv_dialect import CsvDialect
-from hazemap.readers.csv_files import CsvFiles
+from hazemap.readers.csv_files import CsvDialect, CsvFiles
 from hazemap.readers.lake_tables import open_delta, open_iceberg
 from hazemap.readers.parquet_files import (
     Declared,
     ParquetFiles,
     ScannedFile,
+    common_geometry,
     declarations_of,
+    geometry_of,
     kinds_of_fed,
     refuse_large_pages,
 )
-from hazemap.readers.parquet_geometry import common_geometry, geometry_of
 from hazemap.readers.point_files import GEOJSON, VECTORS, layer_of, open_geojson, open_layer
 from hazemap.readers.stored_file import LocalFile, StoredFile
 from hazemap.readers.stored_folder import StoredFolder, ask_each, change_check, folder_at

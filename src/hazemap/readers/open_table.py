@@ -34,7 +34,7 @@ from hazemap.readers.column_roles import (
     time_column,
     utc,
 )
-from hazemap.readers.csv_dialect import CsvDialect
+from hazemap.readers.csv_files import CsvDialect
 from hazemap.readers.data_frames import open_frame
 from hazemap.readers.file_formats import open_files
 from hazemap.readers.postgresql_tables import open_database

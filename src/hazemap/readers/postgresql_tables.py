@@ -21,8 +21,7 @@ from hazemap.engines.duckdb_connection import quoted
 from hazemap.engines.table_source import FED, Geometry, SourcePart, TableSource, named_numbers
 from hazemap.errors import TableError
 from hazemap.readers.csv_parser import numbers_in
-from hazemap.readers.postgresql_session import Session
-from hazemap.readers.postgresql_types import (
+from hazemap.readers.postgresql_copy import (
     CHOICE,
     DATE,
     DOUBLE,
@@ -33,6 +32,7 @@ from hazemap.readers.postgresql_types import (
     ZONED,
     ColumnType,
     Decoder,
+    Session,
     raw_bytes,
 )
 from hazemap.sources.source import DatabaseTable

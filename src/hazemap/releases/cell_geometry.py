@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 
 from hazemap.cells import NOWHERE, Cells, Leaves, Tree
 from hazemap.machine_code.arrays import Floats
-from hazemap.spatial.binary_partition import BinaryPartition
-from hazemap.spatial.ellipsoidal_areas import ECCENTRICITY, SEMI_MINOR
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.plane import ground_unit, plane_of
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.two_level_grid import TwoLevelGrid
+from hazemap.spatial.rectangle_trees import BinaryPartition, TwoLevelGrid
+from hazemap.spatial.web_mercator import ECCENTRICITY, SEMI_MINOR
 
 RECTANGULAR = (Quadtree, TwoLevelGrid, BinaryPartition)
 """Trees whose cells are rectangles of longitude and latitude."""

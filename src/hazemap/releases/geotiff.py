@@ -19,7 +19,7 @@ from hazemap import codec
 from hazemap.cells import Cells, Tree
 from hazemap.errors import FileError
 from hazemap.files.atomic_write import whole
-from hazemap.gdal.tiff_files import copy_optimised, new_tiff, open_tiff
+from hazemap.gdal.own_files import copy_optimised, new_tiff, open_tiff
 from hazemap.releases import byte_digest
 from hazemap.releases.column_digests import Digest, Long
 from hazemap.releases.file_metadata import (
@@ -34,8 +34,8 @@ from hazemap.releases.file_metadata import (
     unpack,
 )
 from hazemap.spatial.h3_hexagons import Hexagons
-from hazemap.spatial.mercator_and_morton import spread
 from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.web_mercator import spread
 
 if TYPE_CHECKING:
     from hazemap.draw.viewport import Viewport

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.errors import InputError
-from hazemap.spatial.ellipsoidal_areas import ECCENTRICITY, SEMI_MINOR
+from hazemap.spatial.web_mercator import ECCENTRICITY, SEMI_MINOR
 
 if TYPE_CHECKING:
     from hazemap.spatial.point_in_polygon import LatitudeBands, PolygonSquares

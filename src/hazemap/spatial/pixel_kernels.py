@@ -1,7 +1,7 @@
 """The hot loops of a Web-Mercator quadtree: which of its squares (*pixels*) contains a point, and trees over them.
 
-Columns and rows are decided by comparing degrees with the degrees of the edges, which `geodesy` gives: so outlines and
-cells agree to the last bit. This module imports numba; it is imported inside the functions that call it.
+Columns and rows are decided by comparing degrees with the degrees of the edges, which `web_mercator` gives: so outlines
+and cells agree to the last bit. This module imports numba; it is imported inside the functions that call it.
 """
 
 import math
@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.machine_code.arrays import Ints
-from hazemap.spatial import mercator_and_morton
+from hazemap.spatial import web_mercator
 from hazemap.vdaf.compiled_loops import compiled
 
-longitude = compiled(mercator_and_morton.longitude)
-latitude = compiled(mercator_and_morton.latitude)
-spread = compiled(mercator_and_morton.spread)
-every_other_bit = compiled(mercator_and_morton.every_other_bit)
+longitude = compiled(web_mercator.longitude)
+latitude = compiled(web_mercator.latitude)
+spread = compiled(web_mercator.spread)
+every_other_bit = compiled(web_mercator.every_other_bit)
 
 
 @compiled

@@ -15,8 +15,8 @@ from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.errors import FileError, InputError
 from hazemap.machine_code.arrays import Floats
 from hazemap.spatial.bounding_box import Box, coordinates
-from hazemap.spatial.mercator_and_morton import spread
 from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.web_mercator import spread
 
 PIXELS = "px"
 UNITS = (PIXELS, "mm", "cm", "m", "km", "ft")

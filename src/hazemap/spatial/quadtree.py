@@ -13,8 +13,14 @@ from hazemap.errors import InputError
 from hazemap.field_types import check_fields
 from hazemap.machine_code.arrays import Floats
 from hazemap.spatial.bounding_box import MERCATOR_LATITUDE, Box, coordinates
-from hazemap.spatial.ellipsoidal_areas import latitude, latitudes, longitude, mercator_rectangles
-from hazemap.spatial.mercator_and_morton import every_other_bit, spread
+from hazemap.spatial.web_mercator import every_other_bit, latitude, longitude, mercator_rectangles, spread
+from hazemap.vdaf.compiled_loops import compiler_is_loaded
+
+FEW = 32
+"""So few numbers are not looked through for equal ones."""
+
+MOST_ROWS = 1 << 16
+"""Up to this many different latitudes, computing them one by one is faster than loading numba."""
 
 DEEPEST = 24
 FINEST_SIDE = 2.0**-44  # a few micrometres: smaller squares have edges that doubles cannot tell apart
@@ -272,6 +278,20 @@ class Quadtree:
         column = every_other_bit(numbers).astype(np.float64) - lead
         row = every_other_bit(numbers >> np.uint64(1)).astype(np.float64)
         return column, row, np.broadcast_to(0.5 ** levels.astype(np.float64), numbers.shape)
+
+
+def latitudes(y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Degrees of unit y, each to the last bit as `latitude` has it."""
+    if not compiler_is_loaded():
+        if y.size <= FEW:
+            return np.array([latitude(each) for each in y.tolist()])
+        different = np.sort(y)  # cells of a map have few rows
+        different = different[np.append(True, different[1:] != different[:-1])]
+        if len(different) <= MOST_ROWS:
+            return np.array([latitude(each) for each in different.tolist()])[np.searchsorted(different, y)]
+    from hazemap.spatial import pixel_kernels
+
+    return pixel_kernels.latitudes(y)
 
 
 def _numbers(cells: Cells) -> Cells:

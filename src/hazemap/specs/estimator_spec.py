@@ -21,7 +21,7 @@ from hazemap.privacy.mechanisms import noise_for
 from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.tables.contribution_bounding import OwnMeans, Sensitivity
 from hazemap.tables.person_cell_values import PersonCellSamples, PersonCellValues
-from hazemap.tables.sampled_places import UNIT
+from hazemap.tables.sample_grouping import UNIT
 
 SAID = {
     PLAIN: "plain: the mean, with noise for whoever has most samples (Laplace)",

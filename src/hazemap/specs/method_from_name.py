@@ -26,7 +26,7 @@ from hazemap.spatial.districts import Districts
 from hazemap.spatial.h3_hexagons import REACH, Hexagons
 from hazemap.spatial.plane import Plane, PlaneBox, PlaneQuadtree, plane_of
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.quadtree_clipped_to_districts import DistrictQuadtree
+from hazemap.spatial.subdivided_districts import DistrictQuadtree
 from hazemap.specs.parsing import DistrictFiles, HexagonCells, QuadtreeCells
 from hazemap.tables.contribution_bounding import Bounding
 from hazemap.temporal.time_slots import Slots

@@ -22,7 +22,7 @@ from hazemap.specs.parsing import budget, budget_texts, refuse_absurd
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.spec_fields import RELEASE, SCHEMAS, Field, Value
 from hazemap.specs.specification import LONGEST, checked, checked_fields, to_toml
-from hazemap.temporal.calendar_periods import Calendar, Period, utc_text
+from hazemap.temporal.time_slots import Calendar, Period, utc_text
 
 HERE = "{period}"
 """What stands for the name of a period in a file's name."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hazemap.privacy.budget import Number
-    from hazemap.readers.csv_dialect import CsvDialect
+    from hazemap.readers.csv_files import CsvDialect
     from hazemap.spatial.bounding_box import Box
     from hazemap.tables.contribution_bounding import Bounding
     from hazemap.temporal.time_format import TimeFormat

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hazemap.errors import InputError
-from hazemap.readers.csv_dialect import CsvDialect
+from hazemap.readers.csv_files import CsvDialect
 from hazemap.sources.source import Address, Frame, parse_address
 from hazemap.specs.spec_fields import Value
 from hazemap.temporal.time_format import TimeFormat, checked_format

@@ -16,7 +16,7 @@ from hazemap.execution import crash_recovery
 from hazemap.execution.run import Progress
 from hazemap.federated.service.route_guard import Row
 from hazemap.privacy.privacy_unit import FULL
-from hazemap.readers.csv_dialect import CsvDialect
+from hazemap.readers.csv_files import CsvDialect
 from hazemap.releases import Release, Statistics
 from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.specs.table_spec import DIALECT

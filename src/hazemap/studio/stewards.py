@@ -18,10 +18,10 @@ from hazemap.engines.table_source import SourcePart, TableSource
 from hazemap.errors import FileError, InputError, TableError
 from hazemap.federated.service.access_tokens import kept, known_token, named, token_file
 from hazemap.files.text_files import MOST, read_text, toml_table
-from hazemap.gdal.tiff_files import open_tiff
+from hazemap.gdal.own_files import open_tiff
 from hazemap.privacy.ledger import Ledger
 from hazemap.readers.column_roles import LAT, LON, PERSON, TIME, Role, are_degrees
-from hazemap.readers.csv_dialect import CsvDialect
+from hazemap.readers.csv_files import CsvDialect
 from hazemap.readers.file_formats import ENDINGS, files_of
 from hazemap.readers.open_table import LEAST_FOR_DUCKDB, PLAIN, source_of
 from hazemap.sources.postgresql import is_postgresql_url

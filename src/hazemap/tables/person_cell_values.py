@@ -12,7 +12,7 @@ from hazemap.errors import TableError
 from hazemap.machine_code.arrays import Bools, Ints
 from hazemap.tables.contribution_bounding import Bounding
 from hazemap.tables.keyed_hash import KeyWords, SamplingKey, numbers, seeds
-from hazemap.tables.sampled_places import UNIT, CountingPairs, PublicLocations, SampledPlaces, sampled_places
+from hazemap.tables.sample_grouping import UNIT, CountingPairs, PublicLocations, SampledPlaces, sampled_places
 from hazemap.tables.votes import Votes
 from hazemap.values.cell_slot_counters import CellTimeSlots, ObservedCellSlots
 from hazemap.values.value_encoding import KnownCountEncoding

@@ -9,10 +9,8 @@ from numpy.typing import NDArray
 
 from hazemap.cells import NOWHERE, Cells, Redrawn, Tree
 from hazemap.machine_code.arrays import Ints
-from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.rectangle_tree import PixelTree, Rectangles
-from hazemap.spatial.two_level_grid import TwoLevelGrid
+from hazemap.spatial.rectangle_trees import BinaryPartition, PixelTree, Rectangles, TwoLevelGrid
 from hazemap.tables.contribution_bounding import Bounding
 from hazemap.vdaf.compiled_loops import once_compiled
 
@@ -99,7 +97,7 @@ class Groups(NamedTuple):
 class CellVotesIndex:
     """Positions of votes in a tree that is drawn over their base cells. Each answer is computed once.
 
-    >>> from hazemap.spatial.binary_partition import BinaryPartition
+    >>> from hazemap.spatial.rectangle_trees import BinaryPartition
     >>> from hazemap.spatial.quadtree import Quadtree
     >>> square = Quadtree.world(depth=1)
     >>> halves = BinaryPartition.uncut(square).cut(np.array([1], dtype=np.uint64), np.array([0]), np.array([1]))

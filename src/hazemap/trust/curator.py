@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hazemap.cells import Cells, Leaves
 from hazemap.encoders import Encoder, EvenSplitScores, MedianSplitScores
-from hazemap.encoders.place_statistics import PlaceChoices
+from hazemap.encoders.sample_statistics import PlaceChoices
 from hazemap.errors import Unanswerable
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.mechanisms import noise_for, share_for

@@ -4,11 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hazemap.cells import NOWHERE, Cells, Leaves
+from hazemap.cells import NOWHERE, Cells, Leaves, WholeDomain
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
 from hazemap.machine_code.arrays import Ints
-from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.values.timed_tree import TimedTree
 
 MOST_NUMBERS = 1 << 25

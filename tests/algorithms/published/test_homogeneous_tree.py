@@ -14,8 +14,8 @@ from hazemap.errors import InputError
 from hazemap.estimate import read
 from hazemap.privacy.parallel_composition import ParallelComposition
 from hazemap.queries.noisy_queries import Answer, Measure, Query
-from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.rectangle_trees import BinaryPartition
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote
 
 RULE = AtMostRows(1)

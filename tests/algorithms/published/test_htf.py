@@ -21,10 +21,10 @@ from hazemap.privacy.random_stream import Stream
 from hazemap.queries.algorithm_disclosure import Learned
 from hazemap.queries.algorithm_session import Unrecorded, replay, run
 from hazemap.queries.noisy_queries import Choice, Measure, Query
-from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.rectangle_trees import BinaryPartition
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote, Outside
 from hazemap.trust.curator import Curator
 

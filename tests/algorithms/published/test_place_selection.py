@@ -5,8 +5,7 @@ import pytest
 
 from hazemap.algorithms.published.place_means import MOST_SAMPLES, PlaceNoise, PlaceRules, selected_places
 from hazemap.errors import InputError
-from hazemap.tables.sample_grouping import SampleCounts
-from hazemap.tables.sampled_places import PublicLocations
+from hazemap.tables.sample_grouping import PublicLocations, SampleCounts
 
 QUIET = PlaceNoise(0.001, rooted=False, reach=2.0)
 

@@ -17,7 +17,7 @@ from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.two_level_grid import TwoLevelGrid
+from hazemap.spatial.rectangle_trees import TwoLevelGrid
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside
 
 FINE = Quadtree.around(BOX, 12)

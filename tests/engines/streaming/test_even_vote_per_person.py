@@ -8,8 +8,8 @@ import pytest
 
 from hazemap.cells import NOWHERE, Leaves, Tree
 from hazemap.engines.memory import MemoryTable
-from hazemap.engines.streaming import packed_row_buffer
-from hazemap.engines.streaming.packed_row_buffer import PackedRowBuffer
+from hazemap.engines.streaming import row_buffer
+from hazemap.engines.streaming.row_buffer import PackedRowBuffer
 from hazemap.readers.open_table import open_table
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
@@ -51,7 +51,7 @@ def rows_of(tree: Tree, people: int, number: int, few: int = 0) -> tuple[np.ndar
 )
 def test_a_packed_row_buffer_is_put_in_order_and_adds_up(people, number, few, piece, monkeypatch):
     """Buckets of a few entries are inserted, others sorted by digits, and those beyond `PIECE` where they stand."""
-    monkeypatch.setattr(packed_row_buffer, "PIECE", piece)
+    monkeypatch.setattr(row_buffer, "PIECE", piece)
     places, cells = rows_of(DEEPEST, people, number, few)
     made = filled(DEEPEST, places, cells)
     wanted = Counter(zip(places.tolist(), cells.tolist(), strict=True))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hazemap.engines.streaming.per_person_cell_means import BITS, MANY, ONE, PersonCellMeans, _divide
+from hazemap.engines.streaming.per_person_bottom_k import BITS, MANY, ONE, PersonCellMeans, _divide
 from hazemap.engines.streaming.row_buffer import RowBuffer
 from hazemap.tables.contribution_bounding import OwnMeans
 from hazemap.values.value_encoding import ValueEncoding

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hazemap.cells import NOWHERE, Leaves
+from hazemap.cells import NOWHERE, Leaves, WholeDomain
 from hazemap.codec import dumps
 from hazemap.encoders import Counts
 from hazemap.engines.memory import MemoryTable
@@ -25,7 +25,6 @@ from hazemap.queries.noisy_queries import Query
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, Outside
 from hazemap.temporal.time_slots import Clock, Slots, Spans, Weekdays
 from hazemap.values.cells_in_slots import AllSlots, EachSlot

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 from tests.federated.device.room import FEW, TREE, task
 
-from hazemap.cells import Leaves
+from hazemap.cells import Leaves, WholeDomain
 from hazemap.encoders import Concatenation, CountMinSketch, Counts
 from hazemap.errors import FileError, InputError
 from hazemap.federated.device.policy.consent_policy import Policy
@@ -15,7 +15,6 @@ from hazemap.federated.protocols.secure_aggregation.session_parameters import Mo
 from hazemap.federated.trust.device_tasks import parameters_for
 from hazemap.privacy.budget import PureDP
 from hazemap.queries.noisy_queries import Query
-from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostCells, OneVote, RowIsPerson
 from hazemap.temporal.time_slots import Clock
 from hazemap.values.boolean_attribute import AttributeCells, BinaryAttribute

@@ -8,7 +8,7 @@ import pytest
 from tests.federated.device.test_campaign import PEOPLE, TREE, campaign, played, quick, spots  # noqa: F401 - `quick` is a fixture
 
 from hazemap.algorithms import AdaptiveSlots, PrivateBoundingBox
-from hazemap.cells import Leaves
+from hazemap.cells import Leaves, WholeDomain
 from hazemap.codec import MESSAGE, dumps, loads
 from hazemap.encoders import Counts
 from hazemap.engines.memory import MemoryTable
@@ -35,7 +35,6 @@ from hazemap.privacy.random_stream import Stream
 from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.queries.noisy_queries import Query
 from hazemap.releases import TimedRelease, open_release
-from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote
 from hazemap.temporal.time_slots import Clock, Spans

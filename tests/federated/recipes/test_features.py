@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hazemap.cells import NOWHERE, Leaves
+from hazemap.cells import NOWHERE, Leaves, WholeDomain
 from hazemap.errors import InputError
 from hazemap.federated.recipes.features import (
     MOST_BINS,
@@ -19,7 +19,6 @@ from hazemap.federated.recipes.features import (
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.values.boolean_attribute import BinaryAttribute
 from hazemap.values.histogram_bins import FloatGrid, Log2Bins
 

@@ -13,7 +13,7 @@ from tests.test_one_voice import BOX, ONE, cells_of
 from tests.test_trust_matrix import REFUSED, SUMS
 
 from hazemap.algorithms import Adaptive
-from hazemap.cells import NOWHERE, Leaves
+from hazemap.cells import NOWHERE, Leaves, WholeDomain
 from hazemap.encoders import Concatenation, Counts
 from hazemap.errors import InputError, Refused, Unanswerable
 from hazemap.federated.protocols.dap.basic_types import Role
@@ -31,7 +31,6 @@ from hazemap.queries.algorithm_session import Unrecorded, replay, run
 from hazemap.queries.noisy_queries import Query
 from hazemap.releases import Release
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.specs.method_from_name import method_from_name
 from hazemap.tables.contribution_bounding import AtMostRows, Outside
 from hazemap.vdaf.poplar1 import Poplar1

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.cells import NOWHERE, Cells, Leaves
+from hazemap.cells import NOWHERE, Cells, Leaves, WholeDomain
 from hazemap.encoders import Concatenation, Counts, Encoder
 from hazemap.errors import Refused, Unanswerable
 from hazemap.federated.trust.one_report import OneReportTrust, moved
@@ -22,7 +22,6 @@ from hazemap.machine_code.arrays import Bools, Ints, Words
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.two_server_noise import TwoServerNoise, lifted, residues
 from hazemap.queries.noisy_queries import Answer, Question
-from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.vdaf.idpf import MODULUS_INNER
 from hazemap.vdaf.poplar1 import Poplar1
 from hazemap.vdaf.poplar1_evaluation import TreeNodes

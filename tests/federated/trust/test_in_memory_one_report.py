@@ -8,7 +8,7 @@ from tests.federated.trust.in_memory_one_report import InMemoryOneReport, LevelC
 from tests.privacy.polya_law import fit, laplace_law, polya_law
 
 from hazemap.algorithms import Adaptive
-from hazemap.cells import NOWHERE, Leaves
+from hazemap.cells import NOWHERE, Leaves, WholeDomain
 from hazemap.encoders import Concatenation, CountMinSketch, Counts
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import NotOpened, Refused, Unanswerable
@@ -22,7 +22,6 @@ from hazemap.queries.noisy_queries import Query
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostRows
 from hazemap.vdaf.poplar1 import Poplar1
 

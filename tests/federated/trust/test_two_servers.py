@@ -13,7 +13,7 @@ from tests.federated.recipes.asking import recipe, typing
 from tests.privacy.polya_law import fit, laplace_law, polya_law
 
 from hazemap.algorithms import Adaptive
-from hazemap.cells import Leaves
+from hazemap.cells import Leaves, WholeDomain
 from hazemap.encoders import Concatenation, CountMinSketch, Counts, HaarWavelet, QuantileScores
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, NotOpened, Unanswerable
@@ -31,7 +31,6 @@ from hazemap.privacy.random_stream import Stream
 from hazemap.queries.algorithm_session import Unrecorded, replay, run
 from hazemap.queries.noisy_queries import Choice, Query
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostRows, RowIsPerson
 from hazemap.trust.curator import CentralPrices
 

@@ -14,7 +14,7 @@ from hazemap.errors import InputError
 from hazemap.lab.compare.datasets import MADE_UP, Datasets
 from hazemap.lab.compare.ground_truth_maps import GroundTruthMap, in_pixels, middles, places
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.two_level_grid import TwoLevelGrid
+from hazemap.spatial.rectangle_trees import TwoLevelGrid
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote, RowIsPerson
 
 

@@ -13,7 +13,7 @@ from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.two_level_grid import TwoLevelGrid
+from hazemap.spatial.rectangle_trees import TwoLevelGrid
 from hazemap.tables.contribution_bounding import RowIsPerson
 from hazemap.trust.curator import Curator
 

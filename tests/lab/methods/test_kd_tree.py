@@ -19,10 +19,10 @@ from hazemap.privacy.random_stream import Stream
 from hazemap.queries.algorithm_session import Session, Unrecorded, run
 from hazemap.queries.noisy_queries import Choice, Query
 from hazemap.readers.open_table import open_table
-from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.rectangle_trees import BinaryPartition
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote, Outside
 from hazemap.trust.curator import Curator
 

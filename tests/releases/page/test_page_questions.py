@@ -33,7 +33,7 @@ from hazemap.spatial.districts import Districts
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.plane import Plane, PlaneBox, PlaneQuadtree
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.quadtree_clipped_to_districts import DistrictQuadtree
+from hazemap.spatial.subdivided_districts import DistrictQuadtree
 from hazemap.trust.curator import Curator
 
 from . import vectors

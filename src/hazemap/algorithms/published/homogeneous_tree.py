@@ -23,7 +23,7 @@ from hazemap.estimate import read
 from hazemap.machine_code.arrays import Ints
 from hazemap.queries.algorithm_disclosure import Learned
 from hazemap.queries.noisy_queries import Answer, Choice, Measure, Query, Question, Rounds
-from hazemap.spatial.rectangle_tree import Cuttable, Rectangles
+from hazemap.spatial.rectangle_trees import Cuttable, Rectangles
 from hazemap.tables.contribution_bounding import Bounding
 
 MOST_CANDIDATES = 1 << 22

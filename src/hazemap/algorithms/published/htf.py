@@ -19,7 +19,7 @@ from hazemap.errors import InputError
 from hazemap.privacy.budget import Number, exact
 from hazemap.queries.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.queries.noisy_queries import Prices, Rounds
-from hazemap.spatial.binary_partition import BinaryPartition
+from hazemap.spatial.rectangle_trees import BinaryPartition
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
 UNEVEN = 4

@@ -18,7 +18,7 @@ import numpy as np
 
 from hazemap.algorithms.published.chop_user import CellVisits, ChopUserQuery, chop_user
 from hazemap.algorithms.published.user_level_means import BalancedMean, median_length, most_arrays, worst_case_length
-from hazemap.encoders.place_statistics import (
+from hazemap.encoders.sample_statistics import (
     GRID,
     PlaceArrayMeans,
     PlaceBalances,
@@ -33,8 +33,7 @@ from hazemap.field_types import check_fields
 from hazemap.machine_code.arrays import Bools, Floats, Ints
 from hazemap.queries.algorithm_disclosure import Disclosure, Learned
 from hazemap.queries.noisy_queries import Answer, Choice, Measure, Prices, Question, Rounds
-from hazemap.tables.sample_grouping import SampleCounts
-from hazemap.tables.sampled_places import PublicLocations, SampledPlaces
+from hazemap.tables.sample_grouping import PublicLocations, SampleCounts, SampledPlaces
 from hazemap.values.quantizer import Quantizer
 
 PLAIN, ARRAYS, LEVY, QUANTILE, BALANCED = "plain", "array-averaging", "levy", "quantile", "balanced"

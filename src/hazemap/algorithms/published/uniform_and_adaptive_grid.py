@@ -16,7 +16,7 @@ from hazemap.errors import InputError
 from hazemap.estimate import consistent, measurements, read
 from hazemap.queries.algorithm_disclosure import DisclosesPeople, Disclosure, Learned, counted
 from hazemap.queries.noisy_queries import Answer, Prices, Query, Question, Rounds
-from hazemap.spatial.two_level_grid import TwoLevelGrid
+from hazemap.spatial.rectangle_trees import TwoLevelGrid
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, Bounding
 
 

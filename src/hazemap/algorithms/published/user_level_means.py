@@ -12,7 +12,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from hazemap.encoders.one_cell_statistics import RobustMeanScores, ValueSums
+from hazemap.encoders.sample_statistics import RobustMeanScores, ValueSums
 from hazemap.errors import InputError
 from hazemap.queries.algorithm_disclosure import Disclosure, Learned
 from hazemap.queries.noisy_queries import Choice, Prices, Rounds

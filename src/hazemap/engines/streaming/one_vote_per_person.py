@@ -6,9 +6,8 @@ from numpy.typing import NDArray
 from hazemap.cells import Cells, Tree
 from hazemap.engines.streaming.cell_counter import CellCounter
 from hazemap.engines.streaming.keyed_hash import high_product, number
-from hazemap.engines.streaming.packed_row_buffer import PackedRowBuffer
 from hazemap.engines.streaming.person_index import RowBatch
-from hazemap.engines.streaming.row_buffer import Entries, RowBuffer
+from hazemap.engines.streaming.row_buffer import Entries, PackedRowBuffer, RowBuffer
 from hazemap.machine_code.arrays import Ints
 from hazemap.tables import contribution_bounding as bounding
 from hazemap.vdaf.compiled_loops import compiled

@@ -11,7 +11,7 @@ from hazemap.errors import TableError
 from hazemap.machine_code.arrays import Ints
 from hazemap.tables import keyed_hash as draws
 from hazemap.tables.person_cell_values import PersonCellValues
-from hazemap.tables.sampled_places import PublicLocations
+from hazemap.tables.sample_grouping import PublicLocations
 from hazemap.values.cell_slot_counters import ObservedCellSlots
 from hazemap.values.value_encoding import KnownCountEncoding
 from hazemap.vdaf.compiled_loops import compiled

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
 
-from hazemap.cells import Leaves
+from hazemap.cells import Leaves, WholeDomain
 from hazemap.codec import digest
 from hazemap.encoders import Concatenation, CountMinSketch, Counts, Encoder, HaarWavelet, Values
 from hazemap.errors import InputError, Refused
@@ -34,7 +34,6 @@ from hazemap.privacy.distributed_noise import DistributedNoise, NoAddedNoise
 from hazemap.privacy.local_randomisers import Asymmetric, Randomiser, Symmetric, UnaryEncoding
 from hazemap.queries.noisy_queries import Query
 from hazemap.spatial.plane import plane_of
-from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote
 from hazemap.values.boolean_attribute import AttributeCells
 from hazemap.values.cell_slot_counters import CellTimeSlots

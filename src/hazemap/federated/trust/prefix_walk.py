@@ -15,14 +15,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from hazemap.cells import NOWHERE, Cells, Growing, Leaves, Tree, distinct
+from hazemap.cells import NOWHERE, Cells, Growing, Leaves, Tree, WholeDomain, distinct
 from hazemap.encoders import Concatenation, Counts, Encoder
 from hazemap.errors import InputError, Unanswerable
 from hazemap.federated.protocols.dap.prefix_question import PrefixCells, PrefixQuestion
 from hazemap.machine_code.arrays import Ints, Words
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import Bounding
 from hazemap.vdaf.poplar1_evaluation import Poplar1Parameter
 

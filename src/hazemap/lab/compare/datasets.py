@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.errors import FileError, InputError
-from hazemap.gdal.tiff_files import open_tiff
+from hazemap.gdal.own_files import open_tiff
 from hazemap.lab.compare.ground_truth_maps import GroundTruthMap, in_pixels, middles
 from hazemap.lab.compare.map_families import FAMILIES
 from hazemap.lab.compare.trial_settings import Place

@@ -16,7 +16,7 @@ from hazemap.encoders import MedianSplitScores
 from hazemap.errors import InputError
 from hazemap.queries.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.queries.noisy_queries import Choice, Prices, Rounds
-from hazemap.spatial.binary_partition import DEEPEST, DOWN, BinaryPartition
+from hazemap.spatial.rectangle_trees import DEEPEST, DOWN, BinaryPartition
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
 

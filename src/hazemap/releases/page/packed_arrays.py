@@ -14,9 +14,9 @@ from hazemap.cells import Cells, Leaves
 from hazemap.errors import FileError
 from hazemap.releases.cell_geometry import RECTANGULAR
 from hazemap.spatial.h3_hexagons import Hexagons
-from hazemap.spatial.mercator_and_morton import every_other_bit
 from hazemap.spatial.plane import plane_of
 from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.web_mercator import every_other_bit
 
 TYPES = ("uint8", "int16", "int32", "uint32", "float32", "float64", "uint64")
 """Those that `web/page/src/payload/arrays.ts` reads."""

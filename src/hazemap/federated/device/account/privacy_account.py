@@ -20,7 +20,7 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
-from hazemap.cells import Leaves
+from hazemap.cells import Leaves, WholeDomain
 from hazemap.encoders import Concatenation, CountMinSketch, Counts, Encoder, HaarWavelet
 from hazemap.federated.device.account.charges import (
     ChargeSums,
@@ -37,7 +37,6 @@ from hazemap.federated.recipes.query_class import StreamFieldName
 from hazemap.federated.trust.device_tasks import Task
 from hazemap.privacy.amplification.zcdp_of_sum import SPILL
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
-from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import OneVote
 from hazemap.values.boolean_attribute import AttributeCells, BinaryAttribute
 from hazemap.values.cells_in_slots import AllSlots, EachSlot

@@ -7,17 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hazemap.cells import NOWHERE, Leaves, Tree
+from hazemap.cells import NOWHERE, Leaves, Tree, WholeDomain
 from hazemap.encoders import Concatenation, CountMinSketch, Counts, Encoder, HaarWavelet
 from hazemap.errors import Refused
 from hazemap.federated.trust.device_tasks import Task
 from hazemap.privacy.statement_facts import Estimand
-from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.two_level_grid import TwoLevelGrid
-from hazemap.spatial.whole_domain import WholeDomain
+from hazemap.spatial.rectangle_trees import BinaryPartition, TwoLevelGrid
 from hazemap.tables.contribution_bounding import Bounding
 from hazemap.temporal.time_slots import Slots
 from hazemap.values.boolean_attribute import AttributeCells, BinaryAttribute
