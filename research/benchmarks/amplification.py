@@ -16,10 +16,9 @@ from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 
-from hazemap.privacy.amplification.aggregate_price import best_unary, minimum_cohort
+from hazemap.privacy.amplification.aggregate_price import best_unary, clone_bound, minimum_cohort, theorem_3_1
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.amplification.neighbours import SumRound, exact_sum
-from hazemap.privacy.amplification.shuffle_bounds import clone_bound, theorem_3_1
 from hazemap.privacy.amplification.sum_of_reports import coordinate_losses
 
 RESULTS = Path(__file__).with_name("results") / "amplification.json"

@@ -32,9 +32,8 @@ from hazemap.federated.recipes.sql_query import SqlQuery
 from hazemap.federated.study.searches import FrequentSequences, ListedSequences
 from hazemap.federated.study.searches.item_counts import frequent_bins
 from hazemap.machine_code.arrays import Floats, Ints
-from hazemap.privacy.amplification.aggregate_price import aggregate_price
+from hazemap.privacy.amplification.aggregate_price import aggregate_price, clone_bound, theorem_3_1
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
-from hazemap.privacy.amplification.shuffle_bounds import clone_bound, theorem_3_1
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.local_randomisers import Asymmetric
 from hazemap.queries.algorithm_session import Unrecorded, run

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from hazemap.cells import Leaves
-from hazemap.estimate.mean_intervals import Interval
+from hazemap.estimate.mean_intervals import IntervalEstimates
 from hazemap.estimate.value_estimates import Measurements, variances_known
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.temporal.time_slots import Always
@@ -45,15 +45,15 @@ FULL = (0.5, 0.6, 0.75, 0.9, 1.0, 1.1, 1.3, 1.6, 2, 4, 20)
 PEOPLE = (10, 25, 40, 60, 200, 1000)
 
 
-def counted(y: np.ndarray, kurtosis: float, full: float, drawn: np.ndarray) -> tuple[np.ndarray, Interval]:
+def counted(y: np.ndarray, kurtosis: float, full: float, drawn: np.ndarray) -> tuple[np.ndarray, IntervalEstimates]:
     """Which cells are told, and what of them."""
     needed = Measurements(PLACES, drawn, 1.0, kurtosis).variance_threshold
     parts = np.array([((1 - y) ** 2).mean(), (2 * y * (1 - y)).mean(), (y * y).mean()])
     found = Measurements(PLACES, full * needed * parts + drawn, 1.0, kurtosis).variances()
-    return ~found.too_few, Interval(found.value, found.stddev, found.low, found.high)
+    return ~found.too_few, IntervalEstimates(found.value, found.stddev, found.low, found.high)
 
 
-def known(y: np.ndarray, kurtosis: float, people: float, drawn: np.ndarray) -> tuple[np.ndarray, Interval]:
+def known(y: np.ndarray, kurtosis: float, people: float, drawn: np.ndarray) -> tuple[np.ndarray, IntervalEstimates]:
     """The same with values only."""
     sums, bent = people * y.mean() + drawn[:, 0], people * (y * (1 - y)).mean() + drawn[:, 1]
     told = np.full(PLACES.places, True)

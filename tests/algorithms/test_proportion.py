@@ -14,7 +14,7 @@ from hazemap.cells import NOWHERE, Leaves
 from hazemap.encoders import Counts, total
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, TableError
-from hazemap.estimate.marked_counts import Shares
+from hazemap.estimate.marked_counts import MarkedShares
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.device_tasks import askable
 from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
@@ -137,22 +137,22 @@ def test_intervals_hold_as_often_as_they_say():
         marked = rng.binomial(people.astype(int), share) if sampled else np.rint(people * share)
         true = share if sampled else marked / people
         noise = rng.normal(0, 12, (2, 20_000))
-        found = Shares(marked + noise[0], people - marked + noise[1], (12.0, 12.0))
+        found = MarkedShares(marked + noise[0], people - marked + noise[1], (12.0, 12.0))
         low, high = found.interval(0.95, sampled)
         held = ((low <= true) & (true <= high)).mean()
         assert abs(held - 0.95) < 0.0075
-        low, high = Shares(found.marked, found.without, (8.0, 8.0)).interval(0.95, False)  # the twin
+        low, high = MarkedShares(found.marked, found.without, (8.0, 8.0)).interval(0.95, False)  # the twin
         assert ((low <= true) & (true <= high)).mean() < 0.93
 
 
 def test_where_nobody_is_a_proportion_is_anything():
-    nobody = Shares(np.array([3.0]), np.array([-5.0]), (5.0, 5.0))
+    nobody = MarkedShares(np.array([3.0]), np.array([-5.0]), (5.0, 5.0))
     assert np.isnan(nobody.values).all()
     assert [end.tolist() for end in nobody.interval()] == [[0.0], [1.0]]
 
 
 def test_without_noise_the_interval_is_wilsons():
-    low, high = Shares(np.array([10.0]), np.array([90.0]), (0.0, 0.0)).interval(0.95, sampled=True)
+    low, high = MarkedShares(np.array([10.0]), np.array([90.0]), (0.0, 0.0)).interval(0.95, sampled=True)
     assert low[0] == pytest.approx(0.0552, abs=1e-4) and high[0] == pytest.approx(0.1744, abs=1e-4)
 
 

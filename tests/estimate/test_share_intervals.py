@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from hazemap.estimate.marked_counts import Shares
+from hazemap.estimate.marked_counts import MarkedShares
 
 CONFIDENCES = (0.5, 0.8, 0.9, 0.95, 0.99)
 
@@ -24,7 +24,7 @@ def held(epsilon, marked, without, confidence, narrower=1.0):
     z, p, stddev, kurtosis = law(epsilon)
     of_marked, of_without = (part.ravel() for part in np.meshgrid(z, z))
     noise = (stddev * narrower, stddev * narrower)
-    found = Shares(1.0 * marked + of_marked, 1.0 * without + of_without, noise, (kurtosis, kurtosis), 1.0)
+    found = MarkedShares(1.0 * marked + of_marked, 1.0 * without + of_without, noise, (kurtosis, kurtosis), 1.0)
     low, high = found.interval(confidence)
     assert ((low >= 0) & (high <= 1) & (low <= high)).all()
     known = ~np.isnan(found.values)
@@ -54,14 +54,14 @@ def test_several_sides_have_the_noise_of_their_sum():
     z, p, stddev, kurtosis = law(1)
     noise = rng.choice(z, p=p / p.sum(), size=(8, rounds))
     marked, without = 20 + noise[:2].sum(axis=0), 60 + noise[2:].sum(axis=0)
-    found = Shares(marked, without, (stddev * 2**0.5, stddev * 6**0.5), (kurtosis / 2, kurtosis / 6), 1.0)
+    found = MarkedShares(marked, without, (stddev * 2**0.5, stddev * 6**0.5), (kurtosis / 2, kurtosis / 6), 1.0)
     low, high = found.interval(0.95)
     share = ((low <= 0.25) & (high >= 0.25)).mean()
     assert 0.945 <= share <= 0.975  # 6.9 standard errors below 0.9525, which is what it should hold at least
 
 
 def test_nobody_is_known_to_be_there():
-    nobody = Shares(np.array([3.0, -4.0]), np.array([-5.0, 0.0]), (5.0, 5.0))
+    nobody = MarkedShares(np.array([3.0, -4.0]), np.array([-5.0, 0.0]), (5.0, 5.0))
     assert np.isnan(nobody.values).all()
     low, high = nobody.interval()
     assert low.tolist() == [0, 0] and high.tolist() == [1, 1]
@@ -69,7 +69,7 @@ def test_nobody_is_known_to_be_there():
 
 def test_people_who_are_a_sample_make_noise_less_peaked():
     """Kurtosis of noise, in the variance of noise and of a sample of 40 people."""
-    p, found = np.array([0.3]), Shares(np.array([12.0]), np.array([28.0]), (2.0, 1.0), (3.0, 1.5))
+    p, found = np.array([0.3]), MarkedShares(np.array([12.0]), np.array([28.0]), (2.0, 1.0), (3.0, 1.5))
     parts = [(0.7 * 2) ** 2, (0.3 * 1) ** 2]
     for sampled, more in ((False, 0.0), (True, 40 * 0.3 * 0.7)):
         kurtosis = (3 * parts[0] ** 2 + 1.5 * parts[1] ** 2) / (sum(parts) + more) ** 2

@@ -12,7 +12,7 @@ import hazemap
 from hazemap.cli.main import main
 from hazemap.draw import encode
 from hazemap.errors import FileError, InputError
-from hazemap.estimate.marked_counts import Shares
+from hazemap.estimate.marked_counts import MarkedShares
 from hazemap.federated.planning.trust_plan import planned_trusts
 from hazemap.federated.server.campaign_spec import Campaign
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
@@ -357,8 +357,8 @@ def test_a_specification_keeps_both():
 def test_the_rows_of_all_slots_are_those_of_each_and_made_at_once(made, monkeypatch):
     places = made.ground.places[::-1]
     each = of_each([slot.columns(places) for slot in made.by_slot], made.slots)
-    intervals, calls = Shares.interval, []
-    monkeypatch.setattr(Shares, "interval", lambda *given: calls.append(given) or intervals(*given))
+    intervals, calls = MarkedShares.interval, []
+    monkeypatch.setattr(MarkedShares, "interval", lambda *given: calls.append(given) or intervals(*given))
     found = made._of_slots(places, 0.95)
     assert same_tables(found, each)
     assert len(calls) == len(MARKS)  # of each mark once, however many slots there are

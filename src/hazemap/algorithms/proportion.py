@@ -13,7 +13,7 @@ from hazemap.algorithms.count_queries import LEAST_NOISE, positions
 from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
-from hazemap.estimate.marked_counts import MarkedCounts, MarkedSlots, Shares, of_all_slots
+from hazemap.estimate.marked_counts import MarkedCounts, MarkedShares, MarkedSlots, of_all_slots
 from hazemap.machine_code.arrays import Bools, Floats, Ints
 from hazemap.queries.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.queries.noisy_queries import Prices, Query, Rounds
@@ -29,7 +29,7 @@ from hazemap.values.timed_tree import TimedTree
 class Goal(Protocol):
     """What every cell should still offer once it has been cut."""
 
-    def met(self, found: Shares) -> NDArray[np.bool_]:
+    def met(self, found: MarkedShares) -> NDArray[np.bool_]:
         """Whether cells with these numbers, known with this noise, are good enough."""
 
 
@@ -37,7 +37,7 @@ class Goal(Protocol):
 class Significant:
     """Both sides of a cell stand out of the noise: at least `times` standard deviations (density-driven).
 
-    >>> Significant().met(Shares(np.array([40.0]), np.array([20.0]), (10.0, 10.0)))
+    >>> Significant().met(MarkedShares(np.array([40.0]), np.array([20.0]), (10.0, 10.0)))
     array([False])
     """
 
@@ -47,7 +47,7 @@ class Significant:
         if not 0 <= self.times <= LOUDEST:
             raise InputError(f"a side must stand out by 0 to {LOUDEST} standard deviations, not {float(self.times):g}")
 
-    def met(self, found: Shares) -> NDArray[np.bool_]:
+    def met(self, found: MarkedShares) -> NDArray[np.bool_]:
         """Whether each side is large enough."""
         loud, quiet = (float(self.times) * noise for noise in found.noise)
         enough: NDArray[np.bool_] = (found.marked >= loud) & (found.without >= quiet)
@@ -56,9 +56,9 @@ class Significant:
 
 @dataclass(frozen=True)
 class Narrow:
-    """The interval of the share is at most so wide (interval-driven); see `Shares.interval`.
+    """The interval of the share is at most so wide (interval-driven); see `MarkedShares.interval`.
 
-    >>> Narrow(Fraction(1, 10)).met(Shares(np.array([40.0, 4000.0]), np.array([60.0, 6000.0]), (10.0, 10.0)))
+    >>> Narrow(Fraction(1, 10)).met(MarkedShares(np.array([40.0, 4000.0]), np.array([60.0, 6000.0]), (10.0, 10.0)))
     array([False,  True])
     """
 
@@ -69,7 +69,7 @@ class Narrow:
         if not 0 < self.width <= 1 or not 0 < self.confidence < 1:
             raise InputError("an interval of a share is wider than 0 and at most 1, its confidence between 0 and 1")
 
-    def met(self, found: Shares) -> NDArray[np.bool_]:
+    def met(self, found: MarkedShares) -> NDArray[np.bool_]:
         """Whether the interval is narrow enough, noise and sampling taken together."""
         low, high = found.interval(float(self.confidence), sampled=True)
         narrow: NDArray[np.bool_] = (found.people > 0) & (high - low <= float(self.width))
@@ -164,7 +164,7 @@ def cut_for(goal: Goal, found: MarkedCounts, noise: float, slots: int = 1, most:
         cut = number > 0
         for some in having:
             spread = (noise * float(some.sum()) ** 0.5, noise * float((~some).sum()) ** 0.5)
-            cut &= goal.met(Shares(parts[some].sum(axis=0), parts[~some].sum(axis=0), spread))
+            cut &= goal.met(MarkedShares(parts[some].sum(axis=0), parts[~some].sum(axis=0), spread))
         if most is not None:
             cut &= _within(most - sum(map(len, done)) - len(todo), np.where(cut, number - 1, 0), sides.sum(axis=0))
         done.append(todo[~cut])

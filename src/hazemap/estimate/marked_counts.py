@@ -24,13 +24,13 @@ TURNS = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Shares:
+class MarkedShares:
     """Noisy numbers with a mark and without it, float64[n] each, unbiased; their noise is independent.
 
     `noise` is its standard deviation in the numbers with and without, `kurtosis` its excess kurtosis in each; `grain`
     is the least step of a number, 0 where there is none.
 
-    >>> found = Shares(np.array([200.0]), np.array([800.0]), (10.0, 10.0))
+    >>> found = MarkedShares(np.array([200.0]), np.array([800.0]), (10.0, 10.0))
     >>> found.values, [end.round(3) for end in found.interval(0.95)]
     (array([0.2]), [array([0.184]), array([0.216])])
     """
@@ -144,11 +144,13 @@ class MarkedNumbers:
         """Standard deviation and kurtosis of the people in a place."""
         return self.noise_of(np.ones(self.marks.sides, dtype=np.bool_))
 
-    def shares(self, mark: str) -> Shares:
+    def shares(self, mark: str) -> MarkedShares:
         """Those with a mark, and those without, in each place: O(sides · n)."""
         having = self.marks.having(mark)
         stddev, kurtosis = zip(*(self.noise_of(some) for some in (having, ~having)), strict=True)
-        return Shares(self.sides[having].sum(axis=0), self.sides[~having].sum(axis=0), stddev, kurtosis, self.grain)
+        return MarkedShares(
+            self.sides[having].sum(axis=0), self.sides[~having].sum(axis=0), stddev, kurtosis, self.grain
+        )
 
     def noise_of(self, sides: Bools, places: int = 1) -> tuple[float, float]:
         """Standard deviation and kurtosis of the sum of some sides of so many places."""
@@ -203,7 +205,7 @@ class MarkedCounts:
         """How many are in each cell, on any side: float64[cells], unbiased."""
         return self.numbers.people
 
-    def shares(self, mark: str, together: Ints | None = None) -> Shares:
+    def shares(self, mark: str, together: Ints | None = None) -> MarkedShares:
         """Those with a mark, and those without, in each cell; with `together`, in all of these cells at once.
 
         O(sides · cells).
@@ -213,7 +215,7 @@ class MarkedCounts:
         having, whole = self.marks.having(mark), self.sides[:, together].sum(axis=1, keepdims=True)
         noises = [self.numbers.noise_of(some, len(together)) for some in (having, ~having)]
         stddev, kurtosis = zip(*noises, strict=True)
-        return Shares(whole[having].sum(axis=0), whole[~having].sum(axis=0), stddev, kurtosis, self.grain)
+        return MarkedShares(whole[having].sum(axis=0), whole[~having].sum(axis=0), stddev, kurtosis, self.grain)
 
     @property
     def map(self) -> CellMap:

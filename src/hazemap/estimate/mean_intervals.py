@@ -28,7 +28,7 @@ Noise = tuple[float, float]
 """The standard deviation σ of each counter, and its excess kurtosis κ."""
 
 
-class Interval(NamedTuple):
+class IntervalEstimates(NamedTuple):
     """Where the truth is, float64[places] each: a best guess with its standard error, and low and high ends."""
 
     value: Floats
@@ -37,7 +37,7 @@ class Interval(NamedTuple):
     high: Floats
 
 
-def means(counters: Floats, nodes: Floats, noise: Noise, confidence: float) -> Interval:
+def means(counters: Floats, nodes: Floats, noise: Noise, confidence: float) -> IntervalEstimates:
     """Σ nodes·b / Σ b of each place, within the span of the nodes: float64[places, K] and float64[K] in.
 
     Σ (nodes − θ)·b has the noise σ²·Σ (nodes − θ)². Where noise could explain that nobody is there, the interval is the
@@ -64,7 +64,7 @@ def means(counters: Floats, nodes: Floats, noise: Noise, confidence: float) -> I
         high = _root(total, people, nodes, stddev**2 * margin(high), 1)
         low, high = np.clip(low, least, most), np.clip(high, least, most)
     found = np.sqrt(variance(value)) / np.where(some, people, 1)
-    return Interval(np.where(some, value, np.nan), np.where(some, found, np.inf), low, high)
+    return IntervalEstimates(np.where(some, value, np.nan), np.where(some, found, np.inf), low, high)
 
 
 def _root(total: Floats, people: Floats, nodes: Floats, noise: Floats, side: int) -> Floats:
@@ -77,7 +77,7 @@ def _root(total: Floats, people: Floats, nodes: Floats, noise: Floats, side: int
     return np.where(known, (b + side * root) / np.where(known, a, 1), side * np.inf)
 
 
-def means_known(sums: Floats, people: Floats, noise: Noise, confidence: float) -> Interval:
+def means_known(sums: Floats, people: Floats, noise: Noise, confidence: float) -> IntervalEstimates:
     """Σ y / N of each place, within 0 … 1, where the number of people (or a weight) is known; float64[places] in.
 
     So the interval is the noise alone, and how wide it is does not depend on the data. Ends are not clipped.
@@ -85,7 +85,7 @@ def means_known(sums: Floats, people: Floats, noise: Noise, confidence: float) -
     stddev, kurtosis = noise
     value, found = sums / people, stddev / people
     margin = reach(confidence, np.full(1, kurtosis)) * found
-    return Interval(np.clip(value, 0, 1), found, value - margin, value + margin)
+    return IntervalEstimates(np.clip(value, 0, 1), found, value - margin, value + margin)
 
 
 def loudest(counters: int, noise: Noise, chance: float) -> float:

@@ -28,7 +28,7 @@ import numpy as np
 
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import USUAL, checked_confidence, reach
-from hazemap.estimate.mean_intervals import Interval
+from hazemap.estimate.mean_intervals import IntervalEstimates
 from hazemap.machine_code.arrays import Floats
 
 FINER = 0.1
@@ -105,7 +105,7 @@ class BinTree:
         step = self.finest // self.sizes[0]
         return float((2 * reach(confidence, kurtosis) * stddev)[::step].max() / part)
 
-    def quantiles(self, counters: Floats, people: Floats, rank: float, confidence: float) -> Interval:
+    def quantiles(self, counters: Floats, people: Floats, rank: float, confidence: float) -> IntervalEstimates:
         """The quantile of each place in finest bins, 0 … K, float64[places, all bins] and float64[places] in.
 
         The best guess is where the shape of the numbers below the edges (`_shape`), which knows of no rank, passes its
@@ -127,7 +127,7 @@ class BinTree:
             known = people[some] > 0
             value = np.clip(_crossing(self._shape(below) - wanted), low, high)
             found[:, some] = np.where(known, value, np.nan), np.where(known, (most - least) / 4, np.inf), low, high
-        return Interval(*found)
+        return IntervalEstimates(*found)
 
     def _sure(self, confidence: float) -> Iterator[float]:
         """The confidence of each level."""

@@ -24,7 +24,7 @@ from hazemap.cells import Leaves
 from hazemap.encoders.cell_values import KnownCountValues, Values
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import checked_confidence, reach
-from hazemap.estimate.mean_intervals import Interval, loudest, means, means_known
+from hazemap.estimate.mean_intervals import IntervalEstimates, loudest, means, means_known
 from hazemap.estimate.quantile_intervals import BinTree
 from hazemap.machine_code.arrays import Bools, Floats, Ints
 from hazemap.queries.noisy_queries import Answer
@@ -41,7 +41,7 @@ STEPS = 12
 """Each step goes from what was counted in the direction in which V changes at the last one; 12 find an end to 1 %."""
 
 
-def variances(counters: Floats, noise: Noise, confidence: float | Floats) -> Interval:
+def variances(counters: Floats, noise: Noise, confidence: float | Floats) -> IntervalEstimates:
     """E y² − (E y)² of each place, within 0 … 1/4, of float64[places, 3] counters: O(places · STEPS).
 
     The confidence is one for all, or float64[places]. `value` is less the bias that the noise of the mean gives to its
@@ -63,10 +63,10 @@ def variances(counters: Floats, noise: Noise, confidence: float | Floats) -> Int
     known = np.flatnonzero(~unknown)
     around = counters[known], _possible(counters[known], some[known])
     low[known], high[known] = _ends(around, _variance, _slope, noise, sure[known])
-    return Interval(np.where(some, np.clip(value, 0, 0.25), np.nan), np.where(some, found, np.inf), low, high)
+    return IntervalEstimates(np.where(some, np.clip(value, 0, 0.25), np.nan), np.where(some, found, np.inf), low, high)
 
 
-def variances_known(sums: Floats, bent: Floats, people: Floats, noise: Noise, confidence: float) -> Interval:
+def variances_known(sums: Floats, bent: Floats, people: Floats, noise: Noise, confidence: float) -> IntervalEstimates:
     """The same from `sums` Σ y and `bent` Σ y(1 − y), float64[places] each, of a known number of people.
 
     Less the bias σ²/N² that the noise of the mean gives to its square. O(places · STEPS).
@@ -79,7 +79,7 @@ def variances_known(sums: Floats, bent: Floats, people: Floats, noise: Noise, co
     around = counted, np.column_stack([mean, np.clip(counted[:, 1], 0, mean * (1 - mean))])
     sure = np.full(len(people), confidence)
     low, high = _ends(around, _variance_known, _slope_known, (stddev / people, kurtosis), sure)
-    return Interval(np.clip(value, 0, 0.25), found, low, high)
+    return IntervalEstimates(np.clip(value, 0, 0.25), found, low, high)
 
 
 def _ends(
@@ -338,19 +338,19 @@ def _first_bin(value_encoding: ValueEncoding, moments: int) -> int:
     return moments
 
 
-def _as_read(found: Interval, off: float, most: float) -> Interval:
+def _as_read(found: IntervalEstimates, off: float, most: float) -> IntervalEstimates:
     """An interval that also holds what reading values in steps can move, within 0 … `most`."""
     return found._replace(low=np.maximum(found.low - off, 0), high=np.minimum(found.high + off, most))
 
 
-def _at_edges(found: Interval, value_encoding: ValueEncoding) -> Interval:
+def _at_edges(found: IntervalEstimates, value_encoding: ValueEncoding) -> IntervalEstimates:
     """An interval of finest bins as one of values, from the lower bound on: it ends at the very edges of bins."""
     edges = value_encoding.edges(len(value_encoding.levels)) - value_encoding.low
     value, low, high = (np.interp(each, np.arange(len(edges)), edges) for each in (found.value, found.low, found.high))
-    return Interval(value, found.stddev * value_encoding.width / value_encoding.bins, low, high)
+    return IntervalEstimates(value, found.stddev * value_encoding.width / value_encoding.bins, low, high)
 
 
-def _in_unit(found: Interval, few: Bools, unit: float, least: float) -> ValueEstimate:
+def _in_unit(found: IntervalEstimates, few: Bools, unit: float, least: float) -> ValueEstimate:
     """In the unit of the value; where a value is published, its interval is long enough to hold it."""
     value, stddev = np.where(few, np.nan, found.value), np.where(few, np.nan, found.stddev)
     low, high = np.fmin(found.low, value), np.fmax(found.high, value)
@@ -488,13 +488,13 @@ class KnownPeople:
     def _weight(self) -> Floats:
         return self.asked.weight[self.asked.told].astype(np.float64)
 
-    def _told(self, found: Interval, enough: Bools, unit: float, least: float, span: float) -> ValueEstimate:
+    def _told(self, found: IntervalEstimates, enough: Bools, unit: float, least: float, span: float) -> ValueEstimate:
         """Of all places, in the unit of the value: what is not told has the whole range as its interval."""
         told = self.asked.told
         value, stddev = self._spread(found.value, enough), self._spread(found.stddev, enough)
         low, high = np.zeros(self.tree.places), np.full(self.tree.places, span)
         low[told], high[told] = np.clip(found.low, 0, span), np.clip(found.high, 0, span)
-        return _in_unit(Interval(value, stddev, low, high), np.isnan(value), unit, least)
+        return _in_unit(IntervalEstimates(value, stddev, low, high), np.isnan(value), unit, least)
 
     def _spread(self, numbers: Floats, known: Bools) -> Floats:
         """Numbers of the published places, NaN elsewhere."""

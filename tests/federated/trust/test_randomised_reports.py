@@ -16,7 +16,7 @@ from hazemap.federated.protocols.secure_aggregation.session_parameters import Mo
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.device_tasks import KNOWN, Task, check, parameters_for
 from hazemap.federated.trust.randomised_reports import ReportPrices, debiased, law_for, law_for_numbers, randomised
-from hazemap.privacy.amplification.neighbours import Neighbours
+from hazemap.privacy.amplification.neighbours import ReportNeighbours
 from hazemap.privacy.amplification.zcdp_of_sum import zcdp_of_sum
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise, NoAddedNoise
@@ -38,7 +38,7 @@ PLAIN = Task("homes", "a map", 1, QUERY, PureDP("0.1"), PureDP(1), COHORT)
 
 
 def rho_of_sum(law, honest):
-    return zcdp_of_sum(law.bit_flips, honest, Neighbours.REMOVAL).rho
+    return zcdp_of_sum(law.bit_flips, honest, ReportNeighbours.REMOVAL).rho
 
 
 def terms(task=TASK, clients=1_000):

@@ -19,7 +19,7 @@ from hazemap.errors import InputError, NotOpened, Unanswerable
 from hazemap.federated.trust.cohort_assumptions import Sampling
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.federated.trust.shuffled import ShuffledParts, ShuffledReportPrices, ShuffledReports, ShufflePrices
-from hazemap.privacy.amplification.shuffle_bounds import clone_bound
+from hazemap.privacy.amplification.aggregate_price import clone_bound
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.queries.noisy_queries import Query

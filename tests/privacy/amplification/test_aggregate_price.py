@@ -6,11 +6,10 @@ import pytest
 from tests.privacy.amplification.exact_laws import configurations, coordinate, divergence, product
 
 from hazemap.errors import InputError, Refused
-from hazemap.privacy.amplification.aggregate_price import aggregate_price, minimum_cohort
+from hazemap.privacy.amplification.aggregate_price import aggregate_price, clone_bound, minimum_cohort
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.amplification.certified_bounds import exp_bounds
-from hazemap.privacy.amplification.neighbours import Neighbours
-from hazemap.privacy.amplification.shuffle_bounds import clone_bound
+from hazemap.privacy.amplification.neighbours import ReportNeighbours
 
 MICRO = Fraction(1, 10**6)
 
@@ -28,7 +27,7 @@ def test_the_tightest_bound_is_chosen_and_named():
 
 def test_a_price_is_never_above_the_local_one():
     for law in (BitFlipLaw.asymmetric(6), BitFlipLaw.symmetric(4), BitFlipLaw.unary(Fraction(9, 10), Fraction(1, 5))):
-        for neighbours in Neighbours:
+        for neighbours in ReportNeighbours:
             for honest, delta, rounds in (
                 (1, MICRO, 1),
                 (2, MICRO, 2),
@@ -50,9 +49,9 @@ def test_a_random_report_costs_no_more_than_replacement_and_the_truth_is_below_i
     """The bin is drawn from k = 3; the others hold what they like."""
     keep, turn_on, delta = Fraction(3, 4), Fraction(1, 4), Fraction(1, 50)
     law = BitFlipLaw.unary(keep, turn_on)
-    assert Neighbours.RANDOM_REPORT.allowed(delta, 3) == Fraction(3, 100)
+    assert ReportNeighbours.RANDOM_REPORT.allowed(delta, 3) == Fraction(3, 100)
     for honest in (1, 3, 5):
-        price = aggregate_price(law, honest, delta, neighbours=Neighbours.RANDOM_REPORT, bins=3)
+        price = aggregate_price(law, honest, delta, neighbours=ReportNeighbours.RANDOM_REPORT, bins=3)
         assert price.epsilon <= aggregate_price(law, honest, delta).epsilon
         gamma = exp_bounds(price.epsilon)[1]
         for a, b in configurations(honest):
@@ -80,7 +79,7 @@ def test_minimum_cohorts_are_those_of_the_design(epsilon_0, cohort):
 
 def test_a_cohort_of_one_is_enough_where_the_local_price_is():
     assert minimum_cohort(BitFlipLaw.asymmetric(1), 1, MICRO) == 1
-    assert minimum_cohort(BitFlipLaw.symmetric(1), 1, MICRO, neighbours=Neighbours.REMOVAL) == 1
+    assert minimum_cohort(BitFlipLaw.symmetric(1), 1, MICRO, neighbours=ReportNeighbours.REMOVAL) == 1
     assert minimum_cohort(BitFlipLaw.symmetric(1), 1, MICRO) == pytest.approx(53, abs=2)
 
 
@@ -102,4 +101,4 @@ def test_what_makes_no_sense_is_refused(wrong):
 
 def test_a_random_report_needs_two_bins():
     with pytest.raises(InputError, match="two bins"):
-        aggregate_price(BitFlipLaw.asymmetric(1), 10, MICRO, neighbours=Neighbours.RANDOM_REPORT, bins=1)
+        aggregate_price(BitFlipLaw.asymmetric(1), 10, MICRO, neighbours=ReportNeighbours.RANDOM_REPORT, bins=1)

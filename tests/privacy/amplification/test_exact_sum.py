@@ -17,7 +17,7 @@ from tests.privacy.amplification.exact_laws import (
 
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.amplification.certified_bounds import exp_bounds
-from hazemap.privacy.amplification.neighbours import Neighbours, SumRound, exact_sum, losses
+from hazemap.privacy.amplification.neighbours import ReportNeighbours, SumRound, exact_sum, losses
 from hazemap.privacy.amplification.sum_of_reports import all_pairs, coordinate_losses, cover
 
 MICRO = Fraction(1, 10**6)
@@ -36,8 +36,8 @@ EPSILONS = [-1.0, 0.0, 0.1, 0.3, 0.8, 2.0, 4.5]
 def test_no_configuration_of_the_others_gives_away_more_than_the_price(keep, turn_on):
     law = BitFlipLaw.unary(keep, turn_on)
     for honest in range(1, 9):
-        (both,) = losses([SumRound(law, honest)], 1e-12, Neighbours.REPLACEMENT)
-        alone = losses([SumRound(law, honest)], 1e-12, Neighbours.REMOVAL)
+        (both,) = losses([SumRound(law, honest)], 1e-12, ReportNeighbours.REPLACEMENT)
+        alone = losses([SumRound(law, honest)], 1e-12, ReportNeighbours.REMOVAL)
         for epsilon in EPSILONS:
             gamma = exp_bounds(Fraction(epsilon))[1]
             truth = float(worst_replacement(keep, turn_on, honest, gamma))
@@ -53,8 +53,8 @@ def test_the_price_at_a_delta_holds_for_every_configuration(keep, turn_on):
     for honest in range(1, 9):
         for delta in (Fraction(1, 50), Fraction(1, 10**4), Fraction(1, 10**9)):
             for neighbours, worst in (
-                (Neighbours.REPLACEMENT, worst_replacement),
-                (Neighbours.REMOVAL, worst_removal),
+                (ReportNeighbours.REPLACEMENT, worst_replacement),
+                (ReportNeighbours.REMOVAL, worst_removal),
             ):
                 epsilon = exact_sum([SumRound(law, honest)], delta, neighbours)
                 assert worst(keep, turn_on, honest, exp_bounds(epsilon)[1]) <= delta
@@ -64,8 +64,8 @@ def test_the_price_at_a_delta_holds_for_every_configuration(keep, turn_on):
 def test_rounds_with_any_configuration_in_each_give_away_no_more_than_their_price():
     one, two = LAWS[0], LAWS[2]
     schedule = [SumRound(BitFlipLaw.unary(*one), 3), SumRound(BitFlipLaw.unary(*two), 2)]
-    (both,) = losses(schedule, 1e-12, Neighbours.REPLACEMENT)
-    (twice,) = losses([SumRound(BitFlipLaw.unary(*one), 2, times=2)], 1e-12, Neighbours.REPLACEMENT)
+    (both,) = losses(schedule, 1e-12, ReportNeighbours.REPLACEMENT)
+    (twice,) = losses([SumRound(BitFlipLaw.unary(*one), 2, times=2)], 1e-12, ReportNeighbours.REPLACEMENT)
     for epsilon in (0.0, 0.5, 1.5):
         gamma = exp_bounds(Fraction(epsilon))[1]
         pairs = [
@@ -84,7 +84,7 @@ def test_a_question_that_is_chosen_by_the_answer_before_it_gives_away_no_more():
     """After each first answer the second round has the bins, and so the holders, that give away most."""
     first, second = LAWS[0], LAWS[2]
     schedule = [SumRound(BitFlipLaw.unary(*first), 3), SumRound(BitFlipLaw.unary(*second), 3)]
-    (both,) = losses(schedule, 1e-12, Neighbours.REPLACEMENT)
+    (both,) = losses(schedule, 1e-12, ReportNeighbours.REPLACEMENT)
     chosen = set()
     for epsilon in (0.2, 0.7, 1.5):
         gamma = exp_bounds(Fraction(epsilon))[1]
@@ -111,7 +111,7 @@ def test_that_nobody_else_holds_the_bins_is_not_always_the_worst():
 
 def test_a_price_with_the_wrong_probability_is_found_out_by_the_exact_law():
     keep, turn_on = LAWS[0]
-    (wrong,) = losses([SumRound(BitFlipLaw.unary(keep, turn_on * 2), 8)], 1e-12, Neighbours.REPLACEMENT)
+    (wrong,) = losses([SumRound(BitFlipLaw.unary(keep, turn_on * 2), 8)], 1e-12, ReportNeighbours.REPLACEMENT)
     assert wrong.delta(0.3) < worst_replacement(keep, turn_on, 8, exp_bounds(Fraction(3, 10))[1])
 
 
@@ -150,7 +150,7 @@ def test_asymmetric_reports_cost_what_the_design_says(honest, epsilon, price):
 def test_symmetric_reports_cost_no_more_than_the_design_says(honest, epsilon, price, removal):
     rounds = [SumRound(BitFlipLaw.symmetric(epsilon), honest)]
     assert 0.99 * price < exact_sum(rounds, MICRO) < 1.001 * price
-    assert 0.99 * removal < exact_sum(rounds, MICRO, Neighbours.REMOVAL) < 1.001 * removal
+    assert 0.99 * removal < exact_sum(rounds, MICRO, ReportNeighbours.REMOVAL) < 1.001 * removal
 
 
 def test_ten_rounds_cost_what_the_design_says_and_less_than_ten_times_one():

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hazemap.privacy.amplification.aggregate_price import best_unary, minimum_cohort
+from hazemap.privacy.amplification.aggregate_price import best_unary, clone_bound, minimum_cohort, theorem_3_1
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
-from hazemap.privacy.amplification.neighbours import Neighbours, SumRound, exact_sum
-from hazemap.privacy.amplification.shuffle_bounds import clone_bound, theorem_3_1
+from hazemap.privacy.amplification.neighbours import ReportNeighbours, SumRound, exact_sum
 from hazemap.privacy.amplification.zcdp_of_sum import renyi_symmetric
 
 PAGE = Path(__file__).parents[3] / "docs" / "concepts" / "amplification.md"
@@ -64,7 +63,7 @@ def test_the_table_of_asymmetric_reports():
             shown(theorem_3_1(n, epsilon, MICRO)),
             shown(clone_bound(n, epsilon, MICRO)),
             shown(exact_sum(once, MICRO)),
-            shown(exact_sum(once, MICRO, Neighbours.REMOVAL)),
+            shown(exact_sum(once, MICRO, ReportNeighbours.REMOVAL)),
         ]
 
 
@@ -78,7 +77,7 @@ def test_the_table_of_symmetric_reports():
             shown(clone_bound(n, 2 * epsilon, MICRO)),
             shown(renyi_symmetric(n, epsilon, MICRO)),
             shown(exact_sum(once, MICRO)),
-            shown(exact_sum(once, MICRO, Neighbours.REMOVAL)),
+            shown(exact_sum(once, MICRO, ReportNeighbours.REMOVAL)),
         ]
 
 

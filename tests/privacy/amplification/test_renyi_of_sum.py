@@ -11,7 +11,7 @@ from tests.privacy.amplification.exact_laws import divergence as exact_divergenc
 from hazemap.errors import InputError
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.amplification.certified_bounds import exp_bounds
-from hazemap.privacy.amplification.neighbours import Neighbours, SumRound, exact_sum
+from hazemap.privacy.amplification.neighbours import ReportNeighbours, SumRound, exact_sum
 from hazemap.privacy.amplification.zcdp_of_sum import renyi_of_sum, renyi_symmetric
 
 MICRO = Fraction(1, 10**6)
@@ -36,7 +36,7 @@ def test_no_configuration_of_the_others_has_a_larger_divergence(keep, turn_on):
     law = BitFlipLaw.unary(keep, turn_on)
     for honest in (1, 2, 4, 7):
         both = renyi_of_sum(law, honest, ORDERS)
-        alone = renyi_of_sum(law, honest, ORDERS, Neighbours.REMOVAL)
+        alone = renyi_of_sum(law, honest, ORDERS, ReportNeighbours.REMOVAL)
         for index, order in enumerate(ORDERS):
             pairs = [replacement(keep, turn_on, honest, a, b) for a, b in configurations(honest)]
             truth = max(divergence(order, p, q) for p, q in pairs)

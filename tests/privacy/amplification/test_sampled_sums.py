@@ -9,7 +9,7 @@ import pytest
 
 from hazemap.lab.audit.findings import at_least, at_most
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
-from hazemap.privacy.amplification.neighbours import Neighbours, SumRound, losses
+from hazemap.privacy.amplification.neighbours import ReportNeighbours, SumRound, losses
 
 DRAWS = 2_000_000
 HONEST = 100
@@ -41,8 +41,8 @@ def delta_at_least(law: BitFlipLaw, seed: int) -> float:
 @pytest.mark.slow
 def test_drawn_reports_give_away_no_more_than_the_price_and_a_wrong_law_is_found_out():
     law, wrong = BitFlipLaw.asymmetric(3), BitFlipLaw.asymmetric("2.7")
-    (priced,) = losses([SumRound(law, HONEST)], 1e-12, Neighbours.REPLACEMENT)
-    (too_low,) = losses([SumRound(wrong, HONEST)], 1e-12, Neighbours.REPLACEMENT)
+    (priced,) = losses([SumRound(law, HONEST)], 1e-12, ReportNeighbours.REPLACEMENT)
+    (too_low,) = losses([SumRound(wrong, HONEST)], 1e-12, ReportNeighbours.REPLACEMENT)
     found = delta_at_least(law, seed=7)
     assert found <= priced.delta(EPSILON)
     assert found > too_low.delta(EPSILON)

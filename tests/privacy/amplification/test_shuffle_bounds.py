@@ -6,10 +6,10 @@ from math import comb
 import pytest
 from tests.privacy.amplification.exact_laws import coin, divergence, worst_removal, worst_replacement
 
+from hazemap.privacy.amplification.aggregate_price import clone_bound, theorem_3_1
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.amplification.certified_bounds import exp_bounds
 from hazemap.privacy.amplification.neighbours import SumRound, exact_sum
-from hazemap.privacy.amplification.shuffle_bounds import clone_bound, theorem_3_1
 
 MICRO = Fraction(1, 10**6)
 

@@ -12,7 +12,7 @@ from hazemap.errors import InputError
 from hazemap.privacy.amplification import zcdp_of_sum as module
 from hazemap.privacy.amplification.bit_flip_law import SMALLEST_EPSILON, BitFlipLaw
 from hazemap.privacy.amplification.certified_bounds import exp_bounds
-from hazemap.privacy.amplification.neighbours import Neighbours, SumRound, exact_sum
+from hazemap.privacy.amplification.neighbours import ReportNeighbours, SumRound, exact_sum
 from hazemap.privacy.amplification.sum_of_reports import cover
 from hazemap.privacy.amplification.zcdp_of_sum import LEAST_DELTA, SPILL, renyi_of_sum, zcdp_of_sum
 from hazemap.privacy.budget import ApproxDP, log_delta
@@ -63,9 +63,9 @@ def test_no_company_costs_more_than_it_says_and_the_worst_costs_as_much(keep, tu
     law = BitFlipLaw.unary(keep, turn_on)
     for honest in (1, 2, 4):
         for neighbours, pairs in (
-            (Neighbours.REMOVAL, list(removals(keep, turn_on, honest))),
+            (ReportNeighbours.REMOVAL, list(removals(keep, turn_on, honest))),
             (
-                Neighbours.REPLACEMENT,
+                ReportNeighbours.REPLACEMENT,
                 [replacement(keep, turn_on, honest, a, b) for a, b in configurations(honest)],
             ),
         ):
@@ -84,7 +84,7 @@ def test_no_company_costs_more_than_it_says_and_the_worst_costs_as_much(keep, tu
 def test_losses_of_all_companies_together_cost_hardly_more_than_each_of_them(keep, turn_on, monkeypatch):
     """The way of large sums, compared with that of small ones; it may not be below it."""
     law = BitFlipLaw.unary(keep, turn_on)
-    for neighbours in (Neighbours.REMOVAL, Neighbours.REPLACEMENT):
+    for neighbours in (ReportNeighbours.REMOVAL, ReportNeighbours.REPLACEMENT):
         small = zcdp_of_sum(law, 90, neighbours).rho
         with monkeypatch.context() as patched:
             patched.setattr(module, "_SMALL", 0)
@@ -97,7 +97,7 @@ def test_many_people_cost_hardly_more_than_gaussian_noise_of_their_variance(epsi
     law = BitFlipLaw.asymmetric(epsilon)
     q = 1 / (exp(epsilon) + 1)
     gauss = (0.5 - q) ** 2 / (2 * people * q * (1 - q))
-    removal = zcdp_of_sum(law, people, Neighbours.REMOVAL)
+    removal = zcdp_of_sum(law, people, ReportNeighbours.REMOVAL)
     assert gauss < removal.rho < 1.12 * gauss
     assert 0 < removal.delta <= SPILL
     both = zcdp_of_sum(law, people)

@@ -27,7 +27,7 @@ from hazemap.federated.trust.recipe_terms import (
     stated_price,
 )
 from hazemap.field_types import check_fields
-from hazemap.privacy.amplification.neighbours import Neighbours
+from hazemap.privacy.amplification.neighbours import ReportNeighbours
 from hazemap.privacy.amplification.zcdp_of_sum import LEAST_DELTA, zcdp_of_sum
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise, NoAddedNoise
@@ -207,7 +207,9 @@ def covers(price: Budget, randomiser: Randomiser, honest: int) -> bool:
     if isinstance(price, PureDP):
         return randomiser.removal <= price.epsilon
     by_itself = randomiser.removal**2 / 2
-    return by_itself <= price.rho or zcdp_of_sum(randomiser.bit_flips, honest, Neighbours.REMOVAL).rho <= price.rho
+    return (
+        by_itself <= price.rho or zcdp_of_sum(randomiser.bit_flips, honest, ReportNeighbours.REMOVAL).rho <= price.rho
+    )
 
 
 LEAST_LOCAL, MOST_LOCAL = Fraction(1, 1 << 20), Fraction(64)

@@ -14,7 +14,7 @@ from hazemap.errors import InputError
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.device_tasks import MOST_LOCAL
 from hazemap.machine_code.arrays import Ints
-from hazemap.privacy.amplification.neighbours import Neighbours
+from hazemap.privacy.amplification.neighbours import ReportNeighbours
 from hazemap.privacy.amplification.zcdp_of_sum import LEAST_DELTA, zcdp_of_sum
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
 from hazemap.privacy.local_randomisers import Asymmetric, Randomiser, Symmetric, UnaryEncoding
@@ -73,7 +73,7 @@ def _largest(rho: Fraction, honest: int, most: int) -> int:
 
     def enough(steps: int) -> bool:
         law = Asymmetric(Fraction(steps, _STEPS_OF_EPSILON)).bit_flips
-        return zcdp_of_sum(law, honest, Neighbours.REMOVAL).rho <= rho
+        return zcdp_of_sum(law, honest, ReportNeighbours.REMOVAL).rho <= rho
 
     guess = int(2 * asinh(sqrt(2 * honest * float(rho))) * _STEPS_OF_EPSILON) + 1
     low, high, step = min(most, guess), min(most, guess) + 1, 2
@@ -126,7 +126,7 @@ def _least_turn_on(rho: Fraction, honest: int, most: Fraction, keep: Fraction, t
         if not turn_on < float(keep):
             return None
         law = UnaryEncoding(keep, Fraction(ceil(turn_on * _FINE), _FINE))
-        found = zcdp_of_sum(law.bit_flips, honest, Neighbours.REMOVAL).rho
+        found = zcdp_of_sum(law.bit_flips, honest, ReportNeighbours.REMOVAL).rho
         if found <= rho and law.replacement <= most:
             return law
         turn_on *= max(float(found / rho), 1.0) * 1.001

@@ -26,7 +26,7 @@ from hazemap.federated.trust.device_tasks import check_report
 from hazemap.federated.trust.randomised_reports import check_most, debiased, stddev_of
 from hazemap.federated.trust.report_batch import BatchedReports, ReportBatch, asked_of
 from hazemap.federated.trust.report_carriers import ByShuffler, CarriedTask
-from hazemap.privacy.amplification.shuffle_bounds import clone_bound
+from hazemap.privacy.amplification.aggregate_price import clone_bound
 from hazemap.privacy.budget import ApproxDP, Budget, PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.privacy.local_randomisers import Asymmetric

@@ -1,18 +1,31 @@
 """What a person's report costs them against whoever sees only sums of reports: the tightest bound that is proved.
 
-`best_unary` is the encoding that counts best at such a price.
+Beside the exact law of the sum there are bounds for any ε₀-DP reports whose order is lost, so for their sum, which know
+nothing of the law of a report (`theorem_3_1`, `clone_bound`). `best_unary` is the encoding that counts best at a price.
 """
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
+
 from hazemap.errors import InputError, Refused
+from hazemap.machine_code.arrays import Floats
 from hazemap.privacy.amplification.bit_flip_law import LARGEST_EPSILON, BitFlipLaw
-from hazemap.privacy.amplification.certified_bounds import exp_bounds
-from hazemap.privacy.amplification.neighbours import LARGEST_SUM, Neighbours, SumRound, exact_sum
-from hazemap.privacy.amplification.shuffle_bounds import clone_bound, theorem_3_1
+from hazemap.privacy.amplification.certified_bounds import (
+    UNIT,
+    binomial,
+    exp_bounds,
+    float_below,
+    ln_bounds,
+    rounded_up,
+    square_root_above,
+)
+from hazemap.privacy.amplification.neighbours import LARGEST_SUM, ReportNeighbours, SumRound, exact_sum
+from hazemap.privacy.amplification.sum_of_reports import CoordinatePair
 from hazemap.privacy.amplification.zcdp_of_sum import renyi_symmetric
 from hazemap.privacy.budget import Number, exact
 
@@ -37,7 +50,7 @@ def aggregate_price(
     honest: int,
     delta: Number,
     rounds: int = 1,
-    neighbours: Neighbours = Neighbours.REPLACEMENT,
+    neighbours: ReportNeighbours = ReportNeighbours.REPLACEMENT,
     bins: int | None = None,
 ) -> AggregatePrice:
     """The price of `rounds` sums of at least `honest` reports each, the person's own among them.
@@ -70,7 +83,7 @@ def minimum_cohort(
     epsilon: Number,
     delta: Number,
     rounds: int = 1,
-    neighbours: Neighbours = Neighbours.REPLACEMENT,
+    neighbours: ReportNeighbours = ReportNeighbours.REPLACEMENT,
 ) -> int:
     """The least number of honest reports in a sum whose exact price is at most ε, by bisection.
 
@@ -111,7 +124,7 @@ def _delta(delta: Number) -> Fraction:
     return value
 
 
-def _assumptions(honest: int, rounds: int, neighbours: Neighbours, local: bool) -> tuple[str, ...]:
+def _assumptions(honest: int, rounds: int, neighbours: ReportNeighbours, local: bool) -> tuple[str, ...]:
     unit = f"One person's report is made from their one-hot vector or from {neighbours.value}; they report either way."
     if local:
         return (unit, "Each report is randomised by its device as stated. Nothing is assumed of the others.")
@@ -222,3 +235,74 @@ def _variance(pair: BestUnary, share: Fraction) -> float:
     keep, turn_on = pair
     dark, loud = turn_on * (1 - turn_on), keep * (1 - keep)
     return float((dark + share * (loud - dark)) / (keep - turn_on) ** 2)
+
+
+_LARGEST = 60
+"""Beyond this ε₀ no sum that a computer could add amplifies anything by clones."""
+
+_TOGETHER = 1e-3
+"""Numbers of clones this near to each other are priced as the smallest of them."""
+
+
+def theorem_3_1(honest: int, epsilon: Fraction, delta: Fraction) -> Fraction | None:
+    """ε of the sum of n reports that are ε₀-DP for replacement (McMillan et al. 2022, theorem 3.1), rounded up.
+
+    ln(1 + (e^ε₀ − 1)(4 √(2 ln(4/δ))/√((e^ε₀ + 1) n) + 4/n)) where ε₀ ≤ ln(n/(8 ln(2/δ)) − 1); else None.
+
+    >>> float(theorem_3_1(100_000, Fraction(4), Fraction(1, 10**6)))
+    0.407792588
+    """
+    if epsilon > _LARGEST:
+        return None
+    low, high = exp_bounds(epsilon)
+    if 8 * (high + 1) * ln_bounds(2 / delta)[1] > honest:
+        return None
+    root = square_root_above(2 * ln_bounds(4 / delta)[1] / ((low + 1) * honest))
+    return min(epsilon, rounded_up(ln_bounds(1 + (high - 1) * (4 * root + Fraction(4, honest)))[1]))
+
+
+@lru_cache(maxsize=64)
+def clone_bound(honest: int, epsilon: Fraction, delta: Fraction) -> Fraction:
+    """ε of n shuffled reports that are ε₀-DP for replacement, by clones (Feldman et al. 2022), rounded up.
+
+    With C ~ Bin(n − 1, 2/(e^ε₀ + 1)), A ~ Bin(C, ½) and D ~ Bern(e^ε₀/(e^ε₀ + 1)), (A + D, C − A + 1 − D) is compared
+    with its mirror. C + 1 is the sum of both, so it is known, and given C the pair is randomised response among C fair
+    coins. A further coin is post-processing; so numbers of clones up to 0.1 % apart are priced as the least of them.
+    The bound is for one sum whose reports are seen; never above ε₀. At most some hundred windows of O(√n).
+
+    >>> float(clone_bound(1000, Fraction(3), Fraction(1, 10**6)))
+    0.823111388
+    """
+    goal = float_below(delta)
+    if epsilon > _LARGEST or goal < 1e-40:
+        return epsilon
+    low, high = exp_bounds(epsilon)
+    tail = goal * 1e-7
+    clones = binomial(honest - 1, float(2 / (low + 1)), float((high - 1) / (high + 1)), tail)
+    response = BitFlipLaw.symmetric(epsilon).chances
+    pairs: list[tuple[float, CoordinatePair]] = []
+    index = 0
+    while index < len(clones.mass):
+        fewest = clones.start + index
+        end = index + max(1, int(fewest * _TOGETHER))
+        weight = float(clones.mass[index:end].sum()) * (1 + clones.relative + (end - index) * UNIT)
+        pairs.append((weight, CoordinatePair(response, binomial(fewest, 0.5, 0.5, tail))))
+        index = end
+
+    def deltas(epsilons: Floats) -> Floats:
+        total = np.full(len(epsilons), clones.outside)
+        for weight, pair in pairs:
+            total += weight * pair.forward(epsilons)
+        return total * (1 + (len(pairs) + 4) * UNIT)
+
+    least, most = 0.0, float(epsilon)
+    while most - least > 1e-9 * most:
+        points = np.linspace(least, most, 34)
+        enough = np.nonzero(deltas(points) <= goal)[0]
+        if not len(enough):
+            return epsilon
+        first = int(enough[0])
+        if first == 0:
+            return rounded_up(least)
+        least, most = float(points[first - 1]), float(points[first])
+    return min(epsilon, rounded_up(most))

@@ -18,10 +18,10 @@ LARGEST_SUM = 10**8
 MOST_ROUNDS = 1_000_000
 
 
-class Neighbours(Enum):
+class ReportNeighbours(Enum):
     """What one person's report may be made from instead. Someone reports either way.
 
-    >>> Neighbours.REMOVAL.local(BitFlipLaw.symmetric(Fraction(1)))
+    >>> ReportNeighbours.REMOVAL.local(BitFlipLaw.symmetric(Fraction(1)))
     Fraction(1, 1)
     """
 
@@ -31,14 +31,14 @@ class Neighbours(Enum):
 
     def local(self, law: BitFlipLaw) -> Fraction:
         """ε of one report, rounded up."""
-        return law.removal if self is Neighbours.REMOVAL else law.replacement
+        return law.removal if self is ReportNeighbours.REMOVAL else law.replacement
 
     def allowed(self, delta: Fraction, bins: int | None) -> Fraction:
         """The δ of a replacement that this δ buys.
 
         A random bin of k is the true one with probability 1/k. So, by joint convexity, δ ≤ (1 − 1/k) δ of replacement.
         """
-        if self is not Neighbours.RANDOM_REPORT or bins is None:
+        if self is not ReportNeighbours.RANDOM_REPORT or bins is None:
             return delta
         if bins < 2:
             raise InputError("a random report needs two bins or more: of one bin it is the true one")
@@ -62,12 +62,14 @@ class SumRound:
             raise InputError(f"a round is asked between 1 and {MOST_ROUNDS:,} times, not {self.times}")
 
 
-def losses(schedule: Sequence[SumRound], spill: float, neighbours: Neighbours) -> tuple[PrivacyLossDistribution, ...]:
+def losses(
+    schedule: Sequence[SumRound], spill: float, neighbours: ReportNeighbours
+) -> tuple[PrivacyLossDistribution, ...]:
     """Losses of all rounds together, of each direction that has to be looked at.
 
     A replacement moves one coordinate each way, so the losses of both directions are alike. A removal moves one.
     """
-    alone = neighbours is Neighbours.REMOVAL
+    alone = neighbours is ReportNeighbours.REMOVAL
     done: list[PrivacyLossDistribution] = []
     part = spill / sum(4 * one.times for one in schedule)
     for one in schedule:
@@ -88,7 +90,7 @@ SPILL = 1e-6
 
 
 def exact_sum(
-    schedule: Sequence[SumRound], delta: Fraction, neighbours: Neighbours = Neighbours.REPLACEMENT
+    schedule: Sequence[SumRound], delta: Fraction, neighbours: ReportNeighbours = ReportNeighbours.REPLACEMENT
 ) -> Fraction:
     """ε of all rounds of a schedule together, rounded up; never above the sum of the local ε₀.
 

@@ -43,7 +43,7 @@ from hazemap.errors import InputError
 from hazemap.machine_code.arrays import Floats
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.amplification.certified_bounds import UNIT, float_below, rounded_up
-from hazemap.privacy.amplification.neighbours import Neighbours, SumRound, losses
+from hazemap.privacy.amplification.neighbours import ReportNeighbours, SumRound, losses
 from hazemap.privacy.amplification.privacy_loss_distribution import PrivacyLossDistribution
 from hazemap.privacy.amplification.sum_of_reports import CoordinateLosses, Pair, all_pairs, coordinate_losses
 
@@ -77,13 +77,15 @@ class ApproximateZCDP:
 
 
 @lru_cache(maxsize=4096, typed=True)
-def zcdp_of_sum(law: BitFlipLaw, honest: int, neighbours: Neighbours = Neighbours.REPLACEMENT) -> ApproximateZCDP:
+def zcdp_of_sum(
+    law: BitFlipLaw, honest: int, neighbours: ReportNeighbours = ReportNeighbours.REPLACEMENT
+) -> ApproximateZCDP:
     """The price of one sum of reports of `honest` people or more, the person included, whatever the others hold.
 
     Tight to about 1 %. Some 10 ms; a second for a million people and a small ε₀.
 
     >>> law = BitFlipLaw.asymmetric(4)
-    >>> [round(float(zcdp_of_sum(law, people, Neighbours.REMOVAL).rho), 6) for people in (1, 1_000, 100_000)]
+    >>> [round(float(zcdp_of_sum(law, people, ReportNeighbours.REMOVAL).rho), 6) for people in (1, 1_000, 100_000)]
     [1.466116, 0.007125, 6.8e-05]
     """
     if honest < 1:
@@ -105,10 +107,10 @@ def _rounded(rho: float) -> Fraction:
     return Fraction(math.ceil(Fraction(rho * (1 + 1e-12)) * _FINE), _FINE)
 
 
-def _by_losses(losses: CoordinateLosses, neighbours: Neighbours) -> float:
+def _by_losses(losses: CoordinateLosses, neighbours: ReportNeighbours) -> float:
     """The least ρ of losses that dominate every configuration."""
     ways = (losses.forward, losses.backward)
-    both = neighbours is not Neighbours.REMOVAL
+    both = neighbours is not ReportNeighbours.REMOVAL
     tops = [float(way.losses[-1]) for way in ways]
     most = sum(tops) if both else max(tops)
     rough = max(float(np.sum(way.mass * way.losses**2)) for way in ways) / 4  # about half of ρ
@@ -122,9 +124,9 @@ def _by_losses(losses: CoordinateLosses, neighbours: Neighbours) -> float:
     return _greatest(grid, moment, most)
 
 
-def _by_pairs(law: BitFlipLaw, pairs: Sequence[Pair], neighbours: Neighbours) -> float:
+def _by_pairs(law: BitFlipLaw, pairs: Sequence[Pair], neighbours: ReportNeighbours) -> float:
     """The least ρ of every configuration: pairs[a] where a of the others hold the bin. O(honest²) for each α."""
-    both = neighbours is not Neighbours.REMOVAL
+    both = neighbours is not ReportNeighbours.REMOVAL
     most = float(neighbours.local(law))
     rough = max(float(np.sum(np.exp(log_p) * (log_p - log_q) ** 2)) for log_p, log_q, _ in pairs) / 4
     grid = _grid(most, rough, _FIRST_OF_PAIRS)
@@ -270,7 +272,7 @@ def renyi_of_sum(
     law: BitFlipLaw,
     honest: int,
     orders: Sequence[float],
-    neighbours: Neighbours = Neighbours.REPLACEMENT,
+    neighbours: ReportNeighbours = ReportNeighbours.REPLACEMENT,
     spill: Fraction = Fraction(1, 10**12),
 ) -> RenyiPrice:
     """Rényi divergence of a sum of reports at these orders, whatever the others hold, but for about `spill`."""
