@@ -12,7 +12,7 @@ from typing import Any
 from hazemap import codec
 from hazemap.errors import Refused
 from hazemap.federated.device.account.charges import ReportRequest
-from hazemap.federated.device.account.recipe_account import reasons_against
+from hazemap.federated.device.account.recipe_account import refusal_reasons
 from hazemap.federated.device.recipes.query_sandbox import Event
 from hazemap.federated.device.recipes.recipe_answer import reported_bin
 from hazemap.federated.device.recipes.recipe_check import admit, sum_price
@@ -147,7 +147,7 @@ def answered(found: Task, terms: SessionParameters, person: OnePerson) -> tuple[
     admitted = admit(recipe, POLICY)
     price = sum_price(recipe, law, terms.noise.parties, POLICY.accounting)
     request = replace(ReportRequest.of(recipe, admitted.touched, price, terms.session), cohort=terms.survivors)
-    for reason in reasons_against(request, POLICY, NOW):
+    for reason in refusal_reasons(request, POLICY, NOW):
         return f"refused: {reason}", 0
     place = reported_bin(recipe, admitted, POLICY, person, Stream.from_os())
     bits = law.report(Stream.from_os(), place, recipe.size)

@@ -24,7 +24,7 @@ from hazemap.codec import FILE, MESSAGE, Limits
 from hazemap.encoders import Concatenation, CountMinSketch, Counts, HaarWavelet
 from hazemap.errors import CodecError, HazemapError, InputError, Refused
 from hazemap.federated.device.policy.consent_policy import Policy
-from hazemap.federated.device.server_task import ServerTask, task_of
+from hazemap.federated.device.server_task import ServerTask, parse_task
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.device_tasks import KNOWN, Task, parameters_for
 from hazemap.field_types import kinds_of
@@ -344,7 +344,7 @@ def test_twenty_thousand_mutated_messages_are_refused_or_understood():
 @given(st.binary(max_size=300))
 @settings(max_examples=200, deadline=None)
 def test_bytes_are_work_or_refused(content):
-    for read, kind in ((ServerTask.from_json, ServerTask), (lambda data: task_of(data.decode("latin-1")), Task)):
+    for read, kind in ((ServerTask.from_json, ServerTask), (lambda data: parse_task(data.decode("latin-1")), Task)):
         with suppress(CodecError):
             assert isinstance(read(content), kind)
 

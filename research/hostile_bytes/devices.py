@@ -23,12 +23,12 @@ from hazemap.encoders import Counts
 from hazemap.errors import HazemapError, Refused
 from hazemap.federated.device.account.account_head import HEAD, HeadSeal
 from hazemap.federated.device.enrolment import Enrolment, enrolled
-from hazemap.federated.device.http_client import HttpReply, answered
+from hazemap.federated.device.http_client import HttpReply, http_reply
 from hazemap.federated.device.policy.consent_policy import Policy
 from hazemap.federated.device.recipes.public_recipe_log import PublicRecipeLog
 from hazemap.federated.device.reports.report_routes import ReportCredentials, ShufflerRoute
-from hazemap.federated.device.reports.report_sender import carried_task
-from hazemap.federated.device.server_task import ReadTasks, ServerTask
+from hazemap.federated.device.reports.report_sender import read_announcement
+from hazemap.federated.device.server_task import ParsedTaskCache, ServerTask
 from hazemap.federated.protocols.chained_log import LogHead
 from hazemap.federated.protocols.dap.report_credentials import ISSUED, keys_statement, report_key
 from hazemap.federated.protocols.secure_aggregation.enrolment_proof import CHALLENGE, Challenge
@@ -36,7 +36,7 @@ from hazemap.federated.protocols.secure_aggregation.session_parameters import Mo
 from hazemap.federated.protocols.shuffle import submission as shuffle_credential
 from hazemap.federated.protocols.shuffle.submission import read_submission, submitted
 from hazemap.federated.recipes.policy import Carrier
-from hazemap.federated.recipes.policy_document import SignedPolicy, canonical, example
+from hazemap.federated.recipes.policy_document import SignedPolicy, canonical_json, example
 from hazemap.federated.recipes.recipe import RECIPE_LOG_FORMAT
 from hazemap.federated.recipes.recipe_file import EXAMPLE, recipe_from_toml
 from hazemap.federated.server.device_endpoints import deposited, written
@@ -130,21 +130,21 @@ def work(data: bytes) -> None:
 
 def task(data: bytes) -> None:
     """A round of a secure sum, which is written in one way."""
-    found = ReadTasks().find(text(data)).task
+    found = ParsedTaskCache().find(text(data)).task
     must(codec.dumps(found).encode() == data and found.digest == sha256(data).digest())
 
 
 def announcement(data: bytes) -> None:
     """A round whose report goes to other servers, which is written in one way."""
-    carried_task.cache_clear()
-    must(codec.digest(carried_task(text(data))) == sha256(data).hexdigest())
+    read_announcement.cache_clear()
+    must(codec.digest(read_announcement(text(data))) == sha256(data).hexdigest())
 
 
 def tasks_of(data: bytes) -> None:
     """The tasks of both servers that follow from such a round: milliseconds, where it asks a recipe."""
-    carried_task.cache_clear()
+    read_announcement.cache_clear()
     try:
-        tasks = round_tasks(carried_task(text(data)), ISSUER.public)
+        tasks = round_tasks(read_announcement(text(data)), ISSUER.public)
     except HazemapError as error:
         raise Refused(str(error)) from None
     must(len({each.id for each in tasks}) == len(tasks) > 0)
@@ -172,7 +172,7 @@ def _announced(rng: random.Random) -> bytes:
 def policy(data: bytes) -> None:
     """A policy with a signature; it means the same however its digits are written."""
     found = SignedPolicy.from_json(data)
-    must(SignedPolicy.from_json(found.to_json()) == found and len(canonical(found.policy)) > 0)
+    must(SignedPolicy.from_json(found.to_json()) == found and len(canonical_json(found.policy)) > 0)
     try:
         found.verify(found.key)
     except Refused:
@@ -262,7 +262,7 @@ def _tickets() -> dict[str, Reader]:
 
     def waited(data: bytes) -> None:
         words = data.decode("latin-1")
-        said = answered(200, lambda name: words if name in ("retry-after", "cache-control") else "", b"")
+        said = http_reply(200, lambda name: words if name in ("retry-after", "cache-control") else "", b"")
         must(said.wait is None or 0 <= said.wait < inf)
         must(said.fresh is None or 0 <= said.fresh < inf)
 
@@ -290,7 +290,7 @@ def _tickets() -> dict[str, Reader]:
 
 def _credentials() -> dict[str, Reader]:
     """Credentials of a round over two servers: as a device asks for them, and as it is given them."""
-    tasks = round_tasks(carried_task(_of_a_recipe().decode()), ISSUER.public)
+    tasks = round_tasks(read_announcement(_of_a_recipe().decode()), ISSUER.public)
     issue, secret = issuing(ISSUER, SECRET, SESSION, tasks), DEVICE.to_bytes()
     asking = cast("Any", SimpleNamespace(identity=DEVICE.public))
     keys = b"".join(report_key(secret, each.id).public for each in tasks)

@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from hazemap.codec import dumps
 from hazemap.errors import FileError, InputError
 from hazemap.execution.output_lock import only_writer
-from hazemap.federated.device.recipes.recipe_check import check_lines, check_recipe, explanation
+from hazemap.federated.device.recipes.recipe_check import check_lines, check_recipe, recipe_explanation
 from hazemap.federated.recipes.policy_document import read_policy
 from hazemap.federated.recipes.recipe import Recipe, RecipePrice
 from hazemap.federated.recipes.recipe_file import EXAMPLE, recipe_from_json, recipe_from_toml
@@ -92,7 +92,7 @@ def checked(data: Mapping[str, Any], root: RootFolder) -> dict[str, Any]:
         "kept": price.kept,
         "bins": recipe.bins,
         "lines": check_lines(recipe, price, judged, people),
-        "words": explanation(recipe, touched, judged.reasons if judged else ()),
+        "words": recipe_explanation(recipe, touched, judged.reasons if judged else ()),
         "answered": None if judged is None else judged.answered,
         "same_as": _same(root, named_file(root, data), policy).to_json(),
     }
@@ -107,11 +107,11 @@ def _same(root: RootFolder, where: str, policy: str | None) -> SameAs:
     rest = [] if policy is None else ["--policy", str(root.path / policy)]
     command = f"{line(['recipe', 'check', where, *rest])}\n{line(['device', 'explain', where, *rest])}"
     python = (
-        "from pathlib import Path\nfrom hazemap.federated.device.recipes.recipe_check import explained\n"
+        "from pathlib import Path\nfrom hazemap.federated.device.recipes.recipe_check import explain_recipe\n"
         "from hazemap.federated.recipes.recipe_file import read_recipe\n"
         "from hazemap.federated.recipes.recipe import RecipePrice\n\n"
         f"recipe = read_recipe(Path({where!r}))\nprint(RecipePrice.of(recipe))\n"
-        "print(*explained(recipe, None), sep='\\n')"
+        "print(*explain_recipe(recipe, None), sep='\\n')"
     )
     return SameAs(command, python)
 

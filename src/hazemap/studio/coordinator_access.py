@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from hazemap.codec import Limits, parsed
 from hazemap.errors import BudgetError, CodecError, FileError, HazemapError, InputError
 from hazemap.federated.aggregator.leader_driver import check_endpoint
-from hazemap.federated.device.http_client import checked, one_line
+from hazemap.federated.device.http_client import check_server_address, one_line
 from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfigList
 from hazemap.federated.service.access_tokens import known_token
 from hazemap.federated.service.operator_line import Operator, asked, operator
@@ -62,13 +62,13 @@ class CoordinatorAccess:
             if urlsplit(each).username is not None or urlsplit(each).password is not None:
                 raise InputError("the address of a server holds no user and no password: tokens are in files")
         for each, file in named:
-            checked(each)
+            check_server_address(each)
             check_endpoint(each)
             if file is not None and known_token(file) is None:
                 raise InputError(f"{file} holds no token of the operator of {each}: it is in the aggregator's folder")
         if len(aggregators) > MOST_AGGREGATORS:
             raise InputError(f"the health of {MOST_AGGREGATORS} aggregators is shown at most")
-        found = cls(checked(url), token.absolute(), certificate and certificate.absolute(), named)
+        found = cls(check_server_address(url), token.absolute(), certificate and certificate.absolute(), named)
         with found.line():
             return found
 

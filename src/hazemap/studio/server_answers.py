@@ -15,7 +15,7 @@ from hazemap.errors import CodecError, InputError
 from hazemap.federated.device.http_client import one_line
 from hazemap.federated.recipes.recipe import Recipe
 from hazemap.federated.server.study_spec import NAME, recipe_from
-from hazemap.federated.study.study import tabled
+from hazemap.federated.study.study import answer_table
 from hazemap.federated.study.study_answers import StudyBudget
 from hazemap.queries.noisy_queries import Answer
 from hazemap.studio.coordinator_access import StrangeAnswer
@@ -277,7 +277,7 @@ def answered(data: Any) -> tuple[Recipe, Answer] | None:
 
 def table(recipe: Recipe, answer: Answer, assumptions: tuple[str, ...], confidence: float) -> dict[str, Any]:
     """The largest counts of an answer with intervals, who is not in them, and what each person is promised."""
-    frame = tabled(recipe, answer, assumptions, confidence)
+    frame = answer_table(recipe, answer, assumptions, confidence)
     labels = [each.name for each in recipe.features]
     numbers = ("count", "standard_error", "low", "high")
     largest = frame.nlargest(SHOWN, "count")

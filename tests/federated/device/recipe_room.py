@@ -112,8 +112,8 @@ def typing(store, people, locale="en_GB", policy=POLICY):
         [[(word,) for word in person] for person in people],
         [[(33, locale)] for _ in people],
     ))  # fmt: skip
-    event_store.donated(store, STREAMS[0], words, NOW.timestamp() - 60)
-    event_store.donated(store, STREAMS[1], ages, NOW.timestamp() - 60)
+    event_store.store_events(store, STREAMS[0], words, NOW.timestamp() - 60)
+    event_store.store_events(store, STREAMS[1], ages, NOW.timestamp() - 60)
     return devices
 
 

@@ -21,11 +21,11 @@ from hazemap.cells import Leaves
 from hazemap.codec import dumps
 from hazemap.errors import HazemapError
 from hazemap.federated.device.account.charges import ReportRequest
-from hazemap.federated.device.account.recipe_account import reasons_against
-from hazemap.federated.device.policy.consent_policy import Policy, allowed
+from hazemap.federated.device.account.recipe_account import refusal_reasons
+from hazemap.federated.device.policy.consent_policy import Policy, restrict_policy
 from hazemap.federated.device.recipes.query_sandbox import QuerySandbox
 from hazemap.federated.device.recipes.recipe_check import admit, sum_price
-from hazemap.federated.device.server_task import task_of
+from hazemap.federated.device.server_task import parse_task
 from hazemap.federated.recipes.event_stream import EventField, EventStream, EventType
 from hazemap.federated.recipes.features import Categories, Feature, MapCells, NumericEdges, PrefixTree, StringPrefixes
 from hazemap.federated.recipes.policy import (
@@ -223,18 +223,18 @@ def task_text(asked: Recipe, people: int = 1_000, **changes: Any) -> str:
 def verdict(text: str) -> dict[str, Any] | None:
     """What a device with `POLICY` and its own rules says of a task; None where it refuses."""
     try:
-        task = task_of(text)
+        task = parse_task(text)
         if task.recipe is None or task.randomiser is None:
             return None
         terms = parameters_for(task, bytes(32), task.cohort.shard, bytes(32), bytes(32))
         if OWN.refusal(task, terms):
             return None
-        policy = allowed(POLICY, OWN)
+        policy = restrict_policy(POLICY, OWN)
         admitted = admit(task.recipe, policy)
         price = sum_price(task.recipe, task.randomiser, terms.noise.parties, policy.accounting)
         request = ReportRequest.of(task.recipe, admitted.touched, price, bytes(32))
         request = ReportRequest(**{**vars(request), "cohort": terms.survivors})
-        if any(reasons_against(request, policy, datetime.now(UTC))):
+        if any(refusal_reasons(request, policy, datetime.now(UTC))):
             return None
     except HazemapError:
         return None
@@ -379,7 +379,7 @@ def prices() -> list[dict[str, str | int]]:
 
 def log_lines(text: str) -> list[str]:
     """A public log of three entries, of which the second is a round of this task."""
-    task, lines, previous = task_of(text), [], bytes(32).hex()
+    task, lines, previous = parse_task(text), [], bytes(32).hex()
     asked = task.recipe
     about = {
         "name": asked.id,

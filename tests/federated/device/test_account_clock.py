@@ -17,7 +17,7 @@ from hazemap.errors import InputError, Refused
 from hazemap.federated.device import enrolment
 from hazemap.federated.device.account import account_clock
 from hazemap.federated.device.account.account_clock import AccountClock, Uptime, system_uptime
-from hazemap.federated.device.account.device_account import AskedReport, DeviceAccount
+from hazemap.federated.device.account.device_account import DeviceAccount, RecipeReport
 from hazemap.federated.device.account.privacy_account import PrivacyAccount
 from hazemap.federated.device.account.recipe_account import RecipeAccount
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
@@ -274,7 +274,7 @@ def test_every_report_is_paid_by_the_account_s_time(store):
     own = DeviceAccount(store, 1, enrolment.read(store, 1), OPEN)
 
     def paid(name, now):
-        done = own.paid(AskedReport(request("0.4", audience=name * 32), example()), now, bytes)
+        done = own.paid(RecipeReport(request("0.4", audience=name * 32), example()), now, bytes)
         assert store.commit([done.writes]) == [None]
 
     paid(b"1", NOW)

@@ -19,10 +19,10 @@ from hazemap.federated.device import enrolment
 from hazemap.federated.device.account.account_clock import AccountClock, Uptime
 from hazemap.federated.device.account.account_head import HEAD, HeadSeal
 from hazemap.federated.device.account.charges import EVERY, ChargeSums
-from hazemap.federated.device.account.device_account import NOTHING_LEFT, AskedReport, DeviceAccount, MapRound
+from hazemap.federated.device.account.device_account import NOTHING_LEFT, DeviceAccount, MapRound, RecipeReport
 from hazemap.federated.device.account.privacy_account import PrivacyAccount
 from hazemap.federated.device.account.recipe_account import RecipeAccount, budget_lines
-from hazemap.federated.device.server_task import ReadTask
+from hazemap.federated.device.server_task import ParsedTask
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
 
 FILE = VECTORS / "device" / "heads.json"
@@ -120,8 +120,8 @@ def test_after_a_copy_the_period_is_spent_in_words_and_comes_back_when_it_has_pa
     [line] = own.log.lines()
     assert "charge 2, not 0" in line.question and "forgotten: 2;" in line.outcome
     assert own.log.entries() == [line] and str(line).count("\n") == 2
-    asked, read = MapRound(task(), bytes(32)), lambda: ReadTask(task())
-    for anything in (asked, MapRound(task(campaign="new"), bytes(32), seen=True), AskedReport(request(), POLICY)):
+    asked, read = MapRound(task(), bytes(32)), lambda: ParsedTask(task())
+    for anything in (asked, MapRound(task(campaign="new"), bytes(32), seen=True), RecipeReport(request(), POLICY)):
         with pytest.raises(Refused, match="put back from a copy") as refused:
             own.paid(anything, NOW, lambda: pytest.fail("something was made"))
         assert own.refused(bytes(32), refused.value, NOW, read).told == NOTHING_LEFT
@@ -133,9 +133,9 @@ def test_after_a_copy_the_period_is_spent_in_words_and_comes_back_when_it_has_pa
         account(store, days=FEW.days - 1).check(asked, NOW)
     account(store, days=FEW.days).check(asked, NOW)
     with pytest.raises(Refused, match="put back"):
-        account(store, days=longest - 1).check(AskedReport(request(), POLICY), NOW)
+        account(store, days=longest - 1).check(RecipeReport(request(), POLICY), NOW)
     assert all(each.left for each in budget_lines(store, 1, POLICY, NOW + timedelta(days=longest)))
-    account(store, days=longest).check(AskedReport(request(), POLICY), NOW)
+    account(store, days=longest).check(RecipeReport(request(), POLICY), NOW)
     pay(account(store, days=longest))
     assert len(PrivacyAccount(store, 1).charges()) == 1 and RecipeAccount(store, 1).charges() == []
 

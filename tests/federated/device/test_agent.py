@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import logging
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
@@ -16,12 +17,12 @@ from hazemap.federated.device import device_process, enrolment
 from hazemap.federated.device.account.activity_log import ActivityLog
 from hazemap.federated.device.account.privacy_account import PrivacyAccount
 from hazemap.federated.device.agent import Agent
-from hazemap.federated.device.device_process import Absence, DeviceProcess
+from hazemap.federated.device.device_process import DeviceProcess, SimulatedDropout
 from hazemap.federated.device.http_client import Backoff, HttpReply
 from hazemap.federated.device.policy.consent_policy import Policy
-from hazemap.federated.device.recipes.public_recipe_log import RecipeLogHeads
+from hazemap.federated.device.recipes.public_recipe_log import PublicRecipeLog, SeenRecipeLog
 from hazemap.federated.device.server_task import ServerTask
-from hazemap.federated.device.store.encrypted_store import Commits, EncryptedStore
+from hazemap.federated.device.store.encrypted_store import CommitQueue, EncryptedStore
 from hazemap.federated.device.task_handler import TaskResponse
 from hazemap.federated.protocols.chained_log import LogHead
 from hazemap.federated.protocols.secure_aggregation.enrolment_proof import CHALLENGE, Challenge, enrolment_statement
@@ -73,7 +74,7 @@ def made(store, http_transport, policy=FEW, there=None):
         enrolment=known,
         policy=policy,
         http_transport=http_transport,
-        commits=Commits(store),
+        commits=CommitQueue(store),
         turns=asyncio.Semaphore(1),
         **extra,
     )
@@ -276,7 +277,7 @@ def test_a_device_that_is_not_there_neither_answers_nor_charges(store):
     settle(store, 20)
     room = Room(store, task())
     http_transport = Scripted(work(room))
-    agent = made(store, http_transport, there=Absence(Fraction(1), Stream.from_os()))
+    agent = made(store, http_transport, there=SimulatedDropout(Fraction(1), Stream.from_os()))
     agent.there._from[room.terms.session] = 1
     stepped(agent)
     assert len(http_transport.sent) == 1
@@ -286,7 +287,7 @@ def test_a_device_that_is_not_there_neither_answers_nor_charges(store):
 def test_devices_fall_silent_as_often_as_asked_and_at_every_stage():
     # 10,000 sessions: each of the six numbers strays by 6 standard deviations with probability below 2e-9
     stages = dict.fromkeys((1, 3, 4, 5, 6), 0)
-    there = Absence(Fraction(1, 10), Stream.from_os())
+    there = SimulatedDropout(Fraction(1, 10), Stream.from_os())
     for number in range(10_000):
         session = number.to_bytes(32, "big")
         silent = [stage for stage in stages if not there(ServerTask(session, stage, None, b"", 0.0))]
@@ -348,11 +349,11 @@ def test_a_server_with_another_identity_than_at_first_is_refused_until_the_perso
     assert agent.failed == 1 and [path for _, path, *_ in agent.http_transport.sent] == ["/v1/tasks"]
     with pytest.raises(Refused, match=r"another identity.*--new-identity"):
         asyncio.run(enrolment.enrolled(agent.enrolment, agent.http_transport, SERVER, "token"))
-    logs = RecipeLogHeads(store, agent.device)
-    store.commit([logs.kept(SERVER, LogHead(3, "00" * 32))])
-    assert logs.seen(SERVER).entries == 3 and logs.seen("https://other.example").entries == 0
+    log = SeenRecipeLog(store, agent.device, SERVER, PublicRecipeLog(LogHead(3, "00" * 32)))
+    store.commit([log.kept(LogHead())])
+    assert log.seen().entries == 3 and replace(log, server="https://other.example").seen().entries == 0
     assert enrolling(store, agent.http_transport, moved=True) == 1
-    assert logs.seen(SERVER).entries == 0, "another server has another log of recipes"
+    assert log.seen().entries == 0, "another server has another log of recipes"
     assert enrolment.read(store, agent.device).pinned == other.public.hex()
 
 

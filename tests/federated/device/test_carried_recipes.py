@@ -21,11 +21,11 @@ from hazemap.federated.device.account.activity_log import ActivityLog
 from hazemap.federated.device.account.device_account import DeviceAccount
 from hazemap.federated.device.account.recipe_account import RecipeAccount
 from hazemap.federated.device.recipes import recipe_answer
-from hazemap.federated.device.recipes.public_recipe_log import PublicRecipeLog, RecipeLogHeads
+from hazemap.federated.device.recipes.public_recipe_log import PublicRecipeLog, SeenRecipeLog
 from hazemap.federated.device.reports.dap_report_upload import ReportConnections
 from hazemap.federated.device.reports.report_routes import RoundReportRoute
 from hazemap.federated.device.reports.report_sender import CHANGED, LEFT, ReportSender
-from hazemap.federated.device.store.encrypted_store import Commits, EncryptedStore
+from hazemap.federated.device.store.encrypted_store import CommitQueue, EncryptedStore
 from hazemap.federated.device.store.event_store import ApprovedStreams, EventStore
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.recipes.features import Categories, Feature
@@ -72,7 +72,7 @@ class Room:
             return self.servers[url]
 
         account = DeviceAccount(self.store, self.device, known, self.rules, self.log)
-        return ReportSender(account, ReportConnections(line), Commits(self.store), **{"ask": given, **changes})
+        return ReportSender(account, ReportConnections(line), CommitQueue(self.store), **{"ask": given, **changes})
 
     def publish(self, asked):
         """The server logs a round."""
@@ -346,7 +346,7 @@ def test_a_recipe_that_is_not_in_the_public_log_is_not_answered(room, unread):
 
 def test_a_log_that_was_cut_since_is_refused_also_where_servers_carry_reports(room):
     assert room.answered(carried()) is None
-    assert RecipeLogHeads(room.store, room.device).seen("https://maps.example") == room.log.head
+    assert SeenRecipeLog(room.store, room.device, "https://maps.example").seen() == room.log.head
     room.log = PublicRecipeLog()
     assert "was cut or written anew" in room.answered(carried(number=2, batch="cd"), publish=False)
     assert len(room.charges) == 1

@@ -16,7 +16,7 @@ from tests.federated.device.test_privacy_account import shared
 
 from hazemap.federated.device import enrolment
 from hazemap.federated.device.account import charges
-from hazemap.federated.device.account.charges import ChargeSums, before, spending, summed_recipe_charges
+from hazemap.federated.device.account.charges import ChargeSums, spending, summed_recipe_charges, window_start
 from hazemap.federated.device.account.privacy_account import PrivacyAccount
 from hazemap.federated.device.account.recipe_account import RecipeAccount
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
@@ -59,7 +59,7 @@ def said(store, now):
     maps, recipes = PrivacyAccount(store, 1), RecipeAccount(store, 1)
     for days in (1, 2, 30, 10_000_000):
         yield maps.answered(days, now)
-        yield spending(summed_recipe_charges(store, 1, before(now, days)), days, now)
+        yield spending(summed_recipe_charges(store, 1, window_start(now, days)), days, now)
         for field in (None, NGRAM, AGE):
             yield maps.spent(days, now, field=field)
     for days in (1, 30):
@@ -130,9 +130,9 @@ def test_a_look_at_an_account_of_forty_thousand_charges_costs_milliseconds(fresh
         account = PrivacyAccount(store, 1)
         cost = least_cpu(lambda: account.refusal(asked[0], RICH, now), 5)
         store.read("DELETE FROM sums")
-        before = least_cpu(lambda: account.refusal(asked[0], RICH, now), 1)
-        print(f"a look: {1_000 * cost:.1f} ms, and {1_000 * before:.0f} ms without sums")
-        assert cost < 0.1 < before
+        unsummed = least_cpu(lambda: account.refusal(asked[0], RICH, now), 1)
+        print(f"a look: {1_000 * cost:.1f} ms, and {1_000 * unsummed:.0f} ms without sums")
+        assert cost < 0.1 < unsummed
 
 
 def test_the_digest_of_a_recipe_tells_two_of_one_price_apart(fresh, monkeypatch):

@@ -10,7 +10,7 @@ from hazemap.cells import Leaves, WholeDomain
 from hazemap.encoders import Concatenation, CountMinSketch, Counts
 from hazemap.errors import FileError, InputError
 from hazemap.federated.device.policy.consent_policy import Policy
-from hazemap.federated.device.policy.query_description import described
+from hazemap.federated.device.policy.query_description import describe_query
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.trust.device_tasks import parameters_for
 from hazemap.privacy.budget import PureDP
@@ -85,17 +85,20 @@ def test_by_default_a_device_takes_part_only_where_the_server_may_do_anything():
 def test_marked_cells_are_known_however_they_are_asked_for():
     tree = BinaryAttribute(TREE)
     for encoder in (Counts(AttributeCells(LEAVES)), Counts(Leaves(tree, tree.children(tree.root)))):
-        assert described(asking(encoder)).marked
-    assert not described(task()).marked
+        assert describe_query(asking(encoder)).marked
+    assert not describe_query(task()).marked
 
 
 def test_the_side_is_that_of_the_smallest_cell():
-    side = described(task(level=3)).side
-    assert side < described(task(level=2)).side
+    side = describe_query(task(level=3)).side
+    assert side < describe_query(task(level=2)).side
     mixed = Counts(Leaves(TREE, [*TREE.root, *LEAVES.cells]))
-    assert described(asking(mixed)).side == described(task(level=2)).side
-    assert described(asking(CountMinSketch(TREE, 2, 8, 2))).side == described(task(level=2)).side
-    assert described(asking(Counts(WholeDomain(TREE)))).side == described(asking(Counts(Leaves(TREE, TREE.root)))).side
+    assert describe_query(asking(mixed)).side == describe_query(task(level=2)).side
+    assert describe_query(asking(CountMinSketch(TREE, 2, 8, 2))).side == describe_query(task(level=2)).side
+    assert (
+        describe_query(asking(Counts(WholeDomain(TREE)))).side
+        == describe_query(asking(Counts(Leaves(TREE, TREE.root)))).side
+    )
 
 
 def test_parameters_that_do_not_follow_from_the_task_are_refused():
@@ -172,9 +175,9 @@ def test_a_price_above_its_campaign_is_refused():
 
 
 def test_buckets_are_called_so():
-    assert "in each of 16 buckets of cells" in str(described(asking(CountMinSketch(TREE, 2, 8, 2))))
-    assert "in each of 16 cells" in str(described(task()))
-    assert "with your mark apart" in str(described(asking(Counts(AttributeCells(LEAVES)))))
+    assert "in each of 16 buckets of cells" in str(describe_query(asking(CountMinSketch(TREE, 2, 8, 2))))
+    assert "in each of 16 cells" in str(describe_query(task()))
+    assert "with your mark apart" in str(describe_query(asking(Counts(AttributeCells(LEAVES)))))
 
 
 @pytest.mark.parametrize(

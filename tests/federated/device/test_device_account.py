@@ -11,10 +11,10 @@ from tests.federated.device.room import task
 
 from hazemap.errors import FileError, Refused
 from hazemap.federated.device import enrolment
-from hazemap.federated.device.account.device_account import NOTHING_LEFT, AskedReport, DeviceAccount
+from hazemap.federated.device.account.device_account import NOTHING_LEFT, DeviceAccount, RecipeReport
 from hazemap.federated.device.account.recipe_account import RecipeAccount
 from hazemap.federated.device.policy.consent_policy import Policy
-from hazemap.federated.device.server_task import ReadTask
+from hazemap.federated.device.server_task import ParsedTask
 from hazemap.federated.device.store.answer_records import KeptReport
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.recipes.policy_document import example
@@ -42,7 +42,7 @@ def made():
 def step(store, asked=None, make=made):
     """A report that is made and paid, and the statements that keep it."""
     own = account(store)
-    paid = own.paid(AskedReport(asked or request(), POLICY), NOW, make)
+    paid = own.paid(RecipeReport(asked or request(), POLICY), NOW, make)
     return paid.made, (*paid.writes, own.reports.kept(BATCH, KeptReport(1, 99, WORDS, paid.made)))
 
 
@@ -72,7 +72,7 @@ def test_nothing_is_made_before_every_check_and_no_server_hears_what_others_were
     def never():
         raise AssertionError("the query ran")
 
-    own, read = account(store), lambda: ReadTask(task())
+    own, read = account(store), lambda: ParsedTask(task())
     with pytest.raises(Refused, match="approved for another purpose") as refused:
         step(store, request(purpose="advertising"), never)
     assert "another purpose" in own.refused(BATCH, refused.value, NOW, read).told
@@ -87,4 +87,4 @@ def test_nothing_is_made_before_every_check_and_no_server_hears_what_others_were
 
 def test_what_is_the_stores_trouble_is_no_refusal(store):
     with pytest.raises(FileError, match="full"):
-        account(store).refused(BATCH, FileError("the disk is full"), NOW, lambda: ReadTask(task()))
+        account(store).refused(BATCH, FileError("the disk is full"), NOW, lambda: ParsedTask(task()))

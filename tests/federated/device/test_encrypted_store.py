@@ -9,7 +9,7 @@ import pytest
 from hazemap.errors import FileError, InputError
 from hazemap.federated.device import enrolment
 from hazemap.federated.device.store import row_store as rows
-from hazemap.federated.device.store.encrypted_store import EncryptedStore, Secret, StoreWrite, key_file
+from hazemap.federated.device.store.encrypted_store import EncryptedStore, StoreSecret, StoreWrite, key_file
 from hazemap.federated.device.store.row_store import DeviceRows, RowStore
 
 LON, LAT = 13.37771239, 52.51629874
@@ -66,29 +66,29 @@ def test_a_store_without_its_key_file_stays_closed(path):
 
 
 def test_a_store_can_be_opened_by_a_passphrase_and_by_no_other(path):
-    with EncryptedStore.opened(path, Secret("correct horse"), create=True) as store:
+    with EncryptedStore.opened(path, StoreSecret("correct horse"), create=True) as store:
         [device] = enrolment.add(store)
     assert not key_file(path).exists()
-    with EncryptedStore.opened(path, Secret("correct horse")) as store:
+    with EncryptedStore.opened(path, StoreSecret("correct horse")) as store:
         assert enrolment.devices(store) == [device]
     with pytest.raises(FileError, match="not the secret"):
-        EncryptedStore.opened(path, Secret("wrong horse"))
+        EncryptedStore.opened(path, StoreSecret("wrong horse"))
     with pytest.raises(InputError, match="opened by a passphrase; found a key file"):
         EncryptedStore.opened(path)
 
 
 def test_the_environment_may_hold_the_key_or_the_passphrase_but_not_both(path):
     key = {"HAZEMAP_DEVICE_KEY": "ab" * 32}
-    with EncryptedStore.opened(path, Secret.from_environment(key), create=True) as store:
+    with EncryptedStore.opened(path, StoreSecret.from_environment(key), create=True) as store:
         enrolment.add(store)
-    assert "ab" not in repr(Secret.from_environment(key))
+    assert "ab" not in repr(StoreSecret.from_environment(key))
     with pytest.raises(InputError, match="not both"):
-        Secret.from_environment({**key, "HAZEMAP_DEVICE_PASSPHRASE": "horse"})
+        StoreSecret.from_environment({**key, "HAZEMAP_DEVICE_PASSPHRASE": "horse"})
     for wrong in ("ab", "no digits"):
         with pytest.raises(InputError):
-            Secret.from_environment({"HAZEMAP_DEVICE_KEY": wrong})
+            StoreSecret.from_environment({"HAZEMAP_DEVICE_KEY": wrong})
     with pytest.raises(InputError, match="empty"):
-        Secret.from_environment({"HAZEMAP_DEVICE_PASSPHRASE": ""})
+        StoreSecret.from_environment({"HAZEMAP_DEVICE_PASSPHRASE": ""})
 
 
 def test_a_missing_store_is_not_made_by_reading(path):

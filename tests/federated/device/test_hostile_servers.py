@@ -30,7 +30,7 @@ from hazemap.federated.device.account.recipe_account import RecipeAccount
 from hazemap.federated.device.device_process import DeviceProcess
 from hazemap.federated.device.http_client import HttpReply
 from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
-from hazemap.federated.device.server_task import MOST_LETTERS, MOST_TASKS, ReadTasks, ServerTask
+from hazemap.federated.device.server_task import MOST_LETTERS, MOST_TASKS, ParsedTaskCache, ServerTask
 from hazemap.federated.device.store import row_store as rows
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.device.store.row_store import DeviceRows
@@ -101,7 +101,7 @@ def test_a_server_gives_a_device_a_name_that_can_be_shown(store):
 
 def test_long_tasks_are_not_all_kept_in_memory():
     """32 tasks of 32 MB each were: a gigabyte."""
-    tasks, short = ReadTasks(), codec.dumps(task())
+    tasks, short = ParsedTaskCache(), codec.dumps(task())
     longer = lambda number: codec.dumps(replace(task(), purpose="x" * number))  # noqa: E731
     for number in range(6):
         assert len(tasks.find(longer(8_000_000 + number)).task.purpose) == 8_000_000 + number
@@ -324,7 +324,7 @@ def test_a_policy_that_comes_between_a_question_and_its_answer_rules_the_answer(
 
 
 def test_a_message_that_no_task_is_read_from_is_not_kept():
-    tasks = ReadTasks()
+    tasks = ParsedTaskCache()
     for text in ("", "[", "{}", '{"Task": 1}'):
         with pytest.raises(CodecError):
             tasks.find(text)

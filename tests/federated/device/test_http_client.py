@@ -16,7 +16,7 @@ from cryptography.x509.oid import NameOID
 from hazemap.errors import FileError, InputError, Unreachable
 from hazemap.federated.device import http_client as http_transports
 from hazemap.federated.device import http_client as lean
-from hazemap.federated.device.http_client import FleetClient, HttpClient, checked
+from hazemap.federated.device.http_client import FleetClient, HttpClient, check_server_address
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -308,7 +308,7 @@ def test_a_certificate_that_is_none_is_said_so(kind, tmp_path):
 )
 def test_an_address_must_be_https_or_this_machine(server):
     with pytest.raises(InputError):
-        checked(server)
+        check_server_address(server)
 
 
 @pytest.mark.parametrize(
@@ -321,7 +321,7 @@ def test_an_address_must_be_https_or_this_machine(server):
     ],
 )
 def test_an_address_is_kept_without_its_last_slash(server, address):
-    assert checked(server) == address
+    assert check_server_address(server) == address
 
 
 def test_a_server_below_a_path_is_asked_there(kind):

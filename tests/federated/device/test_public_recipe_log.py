@@ -15,7 +15,7 @@ from hazemap.federated.device import enrolment
 from hazemap.federated.device.account.activity_log import ActivityLog
 from hazemap.federated.device.account.recipe_account import RecipeAccount
 from hazemap.federated.device.http_client import HttpReply
-from hazemap.federated.device.recipes.public_recipe_log import MOST_ENTRIES, PublicRecipeLog, RecipeLogHeads
+from hazemap.federated.device.recipes.public_recipe_log import MOST_ENTRIES, PublicRecipeLog, SeenRecipeLog
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.protocols.chained_log import PAGE, LogHead
 from hazemap.federated.recipes.recipe import LOG_FIELDS, RECIPE_LOG_FORMAT
@@ -81,7 +81,7 @@ def told(store, log, task=ASKED, nonce=bytes(32), seen=None):
 
 
 def head_on_disk(store):
-    return RecipeLogHeads(store, enrolment.devices(store)[0]).seen("")
+    return SeenRecipeLog(store, enrolment.devices(store)[0], "").seen()
 
 
 def test_a_recipe_that_is_not_in_the_log_is_refused_logged_and_free(store):
@@ -255,9 +255,9 @@ def test_an_agent_reads_the_log_before_it_answers_and_says_nothing_while_there_i
     session = f"/v1/tasks/{room.terms.session.hex()}"
     assert paths[1:3] == [("GET", "/v1/recipes?after=0"), ("POST", session)]
     assert paths[3:] == [("GET", "/v1/tasks"), ("POST", session)], "the same message again needs no log"
-    assert RecipeLogHeads(store, agent.device).seen(SERVER).entries == 3
-    kept = RecipeLogHeads(store, agent.device).forgotten(SERVER)
-    assert store.commit([kept]) == [None] and not RecipeLogHeads(store, agent.device).seen(SERVER).entries
+    assert SeenRecipeLog(store, agent.device, SERVER).seen().entries == 3
+    kept = SeenRecipeLog(store, agent.device, SERVER).forgotten()
+    assert store.commit([kept]) == [None] and not SeenRecipeLog(store, agent.device, SERVER).seen().entries
 
 
 def test_an_agent_posts_why_it_refuses_a_recipe_that_is_kept_from_the_log(store):

@@ -7,7 +7,7 @@ import pytest
 from hazemap.cells import Leaves
 from hazemap.encoders import Values
 from hazemap.errors import Refused
-from hazemap.federated.device.policy.query_description import described
+from hazemap.federated.device.policy.query_description import describe_query
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.device_tasks import Task
 from hazemap.privacy.budget import PureDP
@@ -23,4 +23,4 @@ def test_a_question_about_values_is_refused():
     values = Values(CellTimeSlots(Leaves.at_level(Quadtree.world(2), 2), Always(), ValueEncoding(0, 60)), OwnMeans(1))
     task = Task("speeds", "how fast", 1, Query(values, Fraction(1)), PureDP(1), PureDP(1), Cohort(1000, 1000))
     with pytest.raises(Refused, match="a question of type Values"):
-        described(task)
+        describe_query(task)

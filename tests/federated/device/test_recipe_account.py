@@ -13,7 +13,7 @@ from hazemap.errors import InputError
 from hazemap.federated.device import enrolment
 from hazemap.federated.device.account.charges import Spending, spending
 from hazemap.federated.device.account.privacy_account import PrivacyAccount
-from hazemap.federated.device.account.recipe_account import SPILL, RecipeAccount, rho_of, with_campaigns
+from hazemap.federated.device.account.recipe_account import SPILL, RecipeAccount, add_campaigns, largest_rho
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.recipes.policy import Accounting, Carrier, DeviceLimit
 from hazemap.federated.recipes.policy_document import example
@@ -211,7 +211,7 @@ def test_no_order_of_names_policies_and_reports_passes_any_cap(account):
 
 def test_in_zcdp_the_rhos_add_up_to_that_of_each_epsilon_and_delta(account):
     policy = replace(POLICY, accounting=Accounting.ZCDP)
-    cap = rho_of(Fraction(3, 10), Fraction(1, 10**6))
+    cap = largest_rho(Fraction(3, 10), Fraction(1, 10**6))
     each = ReportPrice(Fraction(29, 100), SMALL, cap / 4, Fraction(1, 10**12))
     for _ in range(4):
         assert paid(account, request(price=each, fields=(AGE,)), policy=policy) is None
@@ -228,8 +228,10 @@ def test_in_zcdp_what_a_price_leaves_out_adds_up_too(account):
     spill = Fraction(1, 10**6) * SPILL
     loose = ReportPrice(Fraction(1, 100), SMALL, SMALL, spill + SMALL**3)
     assert "leave out a probability" in paid(account, request(price=loose), policy=policy)
-    assert PureDP(1).rho == Fraction(1, 2) and rho_of(Fraction(0), SMALL) == 0
-    assert rho_of(Fraction(1), spill) == ApproxDP(1, spill * Fraction(99, 100)).rho, "a hundredth of δ is set aside"
+    assert PureDP(1).rho == Fraction(1, 2) and largest_rho(Fraction(0), SMALL) == 0
+    assert largest_rho(Fraction(1), spill) == ApproxDP(1, spill * Fraction(99, 100)).rho, (
+        "a hundredth of δ is set aside"
+    )
 
 
 def test_a_study_costs_no_more_than_it_said_at_first_in_epsilon_or_in_delta(account):
@@ -245,10 +247,10 @@ def test_a_study_costs_no_more_than_it_said_at_first_in_epsilon_or_in_delta(acco
 def test_answers_to_campaigns_are_reports_of_a_field_and_of_nothing_else(account):
     recipes = Spending(Fraction(1), Fraction(2), Fraction(3), Fraction(4), 5)
     campaigns = Spending(Fraction(10), Fraction(20), Fraction(30), Fraction(40), 7)
-    assert with_campaigns(recipes, campaigns) == (11, 22, 33, 44, 5)
-    assert with_campaigns(recipes, campaigns, reports=True) == (11, 22, 33, 44, 12)
+    assert add_campaigns(recipes, campaigns) == (11, 22, 33, 44, 5)
+    assert add_campaigns(recipes, campaigns, reports=True) == (11, 22, 33, 44, 12)
     for one, other in ((recipes._replace(rho=None), campaigns), (recipes, campaigns._replace(rho=None))):
-        assert with_campaigns(one, other).rho is None, "a price without ρ is among them"
+        assert add_campaigns(one, other).rho is None, "a price without ρ is among them"
     once = replace(POLICY, limits=(DeviceLimit(365, Fraction(6), Fraction(1, 10**5), 1),))
     rounds = PrivacyAccount(account.store, account.device)
     assert account.store.commit([[rounds.charge(task(), bytes(32), NOW)]]) == [None]

@@ -26,7 +26,7 @@ from hazemap.federated.device.reports.dap_report_upload import ReportConnections
 from hazemap.federated.device.reports.report_routes import RoundReportRoute
 from hazemap.federated.device.reports.report_sender import CHANGED, LEFT, ReportSender
 from hazemap.federated.device.server_task import ServerTask
-from hazemap.federated.device.store.encrypted_store import Commits, EncryptedStore
+from hazemap.federated.device.store.encrypted_store import CommitQueue, EncryptedStore
 from hazemap.federated.device.store.row_store import RowStore
 from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfig, HpkeConfigList
 from hazemap.federated.trust.cohort_assumptions import Cohort
@@ -79,7 +79,7 @@ class Room:
             return self.servers[url]
 
         account = DeviceAccount(self.store, self.device, known, self.policy)
-        return ReportSender(account, ReportConnections(line), Commits(self.store), **{"ask": given, **changes})
+        return ReportSender(account, ReportConnections(line), CommitQueue(self.store), **{"ask": given, **changes})
 
     def answered(self, carried, answers=None, **changes):
         work = announcement(carried, **changes)

@@ -21,7 +21,7 @@ from hazemap.federated.device.account.device_account import NOTHING_LEFT
 from hazemap.federated.device.account.privacy_account import PrivacyAccount
 from hazemap.federated.device.account.recipe_account import RecipeAccount
 from hazemap.federated.device.agent import Agent
-from hazemap.federated.device.store.encrypted_store import Commits, EncryptedStore
+from hazemap.federated.device.store.encrypted_store import CommitQueue, EncryptedStore
 from hazemap.federated.device.store.event_store import EventStore
 from hazemap.federated.device.store.row_store import DeviceRows, RowStore
 from hazemap.federated.protocols.secure_aggregation.client import ClientState
@@ -310,7 +310,7 @@ def _reports(room, server, asked):
     """One announcement to the room's device, by its agent."""
     answers = room.answers()
     known = answers.account.enrolment.enrolled(SERVER, "token", "d-1", "ticket", carried_maps.PINNED)
-    commits, turns = Commits(room.store), asyncio.Semaphore(1)
+    commits, turns = CommitQueue(room.store), asyncio.Semaphore(1)
     agent = Agent(room.store, room.device, known, answers.account.policy, server, commits, turns, hold=0)
     answers.ask, agent._sender = agent._credentials, answers
     if asked.task.recipe is not None:

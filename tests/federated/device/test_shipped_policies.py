@@ -12,7 +12,7 @@ from tests.federated.recipes.policy_order import allows_no_more
 from hazemap.errors import InputError, Refused
 from hazemap.federated.device import enrolment
 from hazemap.federated.device.account.recipe_account import RecipeAccount
-from hazemap.federated.device.policy.consent_policy import Policy, allowed
+from hazemap.federated.device.policy.consent_policy import Policy, restrict_policy
 from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.device.store.event_store import EventStore
@@ -148,26 +148,28 @@ def test_a_persons_own_rules_only_tighten_and_tighter_ones_tighten_more():
     narrowed = 0
     for _ in range(300):
         own = rules(chance)
-        mine = allowed(example(), own)
+        mine = restrict_policy(example(), own)
         assert allows_no_more(mine, example())
-        stricter = allowed(example(), tighter(own, chance))
+        stricter = restrict_policy(example(), tighter(own, chance))
         assert allows_no_more(stricter, mine)
-        assert allows_no_more(allowed(mine, own), mine) and allows_no_more(mine, allowed(mine, own)), "twice is once"
+        assert allows_no_more(restrict_policy(mine, own), mine) and allows_no_more(mine, restrict_policy(mine, own)), (
+            "twice is once"
+        )
         narrowed += not allows_no_more(mine, stricter)
     assert narrowed > 100
     everything = Policy(campaign=Fraction(9), period=Fraction(999), people=1, keep=36_000, local=Fraction(99))
-    free = allowed(example(), everything)
+    free = restrict_policy(example(), everything)
     assert digest(replace(free, limits=example().limits)) == digest(example()), "rules that allow all take nothing away"
 
 
 def test_what_a_person_denies_is_gone_with_what_depended_on_it():
     only = ("keyboard.*", "profile.age")
-    assert allowed(example(), Policy(no_fields=only)).analyses == ()
-    assert allowed(example(), Policy(carriers=())).analyses == ()
-    assert allowed(example(), Policy(people=10**10)).analyses == ()
-    assert allowed(example(), Policy(people=5_000)).analyses[0].minimum_cohort == 5_000
-    assert allowed(example(), Policy(people=5)).analyses[0].minimum_cohort == 1_000
-    [analysis] = allowed(example(), Policy(no_fields=("profile.*",))).analyses
+    assert restrict_policy(example(), Policy(no_fields=only)).analyses == ()
+    assert restrict_policy(example(), Policy(carriers=())).analyses == ()
+    assert restrict_policy(example(), Policy(people=10**10)).analyses == ()
+    assert restrict_policy(example(), Policy(people=5_000)).analyses[0].minimum_cohort == 5_000
+    assert restrict_policy(example(), Policy(people=5)).analyses[0].minimum_cohort == 1_000
+    [analysis] = restrict_policy(example(), Policy(no_fields=("profile.*",))).analyses
     assert analysis.cohort_fields == () and StreamFieldName("profile", "age") not in analysis.queries.fields
     assert analysis.carriers == tuple(Carrier)[::-1] and analysis.minimum_cohort == 1_000
 
@@ -183,7 +185,7 @@ def test_rules_of_a_person_with_odd_numbers_are_refused_or_rounded_down():
         with pytest.raises(InputError):
             Policy(**wrong)
     third = Fraction(10**100, 3 * 10**100 + 1)
-    mine = allowed(example(), Policy(campaign=third, period=third, local=third))
+    mine = restrict_policy(example(), Policy(campaign=third, period=third, local=third))
     assert 0 <= third - mine.analyses[0].epsilon < Fraction(1, 10**11)
     for text in (
         "[recipes]\nlocal = 1e999999999",

@@ -18,7 +18,7 @@ from hazemap.federated.device import enrolment
 from hazemap.federated.device.account.activity_log import ActivityLog
 from hazemap.federated.device.account.privacy_account import fields_read
 from hazemap.federated.device.policy.consent_policy import Policy
-from hazemap.federated.device.policy.query_description import described
+from hazemap.federated.device.policy.query_description import describe_query
 from hazemap.federated.device.store import row_store as rows
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
 from hazemap.federated.device.store.row_store import DeviceRows, RowStore
@@ -122,11 +122,11 @@ def test_a_person_is_told_that_their_times_are_read():
         == ["places.lat", "places.lon", "places.time"]
         == [*map(str, sorted(fields_read(ALL), key=str))]
     )
-    each, every = str(described(task(EACH))), str(described(task(ALL)))
+    each, every = str(describe_query(task(EACH))), str(describe_query(task(ALL)))
     assert "in each of 64 cells in slots of time" in each and "apart by when they were: parts of the day" in each
     assert "in each of 16 cells, " in every and "at any of these times: parts of the day" in every
     everywhere = (EachSlot(TIMED, WholeDomain(TREE)), Leaves(TREE, TREE.root))
-    sides = [described(task(Counts(cells, AtMostRows(1)))).side for cells in everywhere]
+    sides = [describe_query(task(Counts(cells, AtMostRows(1)))).side for cells in everywhere]
     assert sides[0] == sides[1]
 
 
@@ -180,7 +180,9 @@ def test_a_task_of_many_slots_is_read_without_naming_them_all(monkeypatch):
     monkeypatch.setattr(Spans, "names", property(lambda _: pytest.fail("all names were made")))
     read = loads(asked, KNOWN, Task, MESSAGE)
     assert Policy().order_refusal(read) is None
-    assert "65,535 stretches of time in Europe/Berlin, the first from 1970-01-01T01:00+01:00" in str(described(read))
+    assert "65,535 stretches of time in Europe/Berlin, the first from 1970-01-01T01:00+01:00" in str(
+        describe_query(read)
+    )
 
 
 def test_answered_rounds_of_a_campaign_that_ended_early_are_a_map_of_all_slots(tmp_path):

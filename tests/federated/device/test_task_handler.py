@@ -15,7 +15,7 @@ from hazemap.encoders import Concatenation, Counts, HaarWavelet
 from hazemap.encoders.encoder import Entries
 from hazemap.federated.device import enrolment
 from hazemap.federated.device.account.activity_log import ActivityLog
-from hazemap.federated.device.account.device_account import CLOCKS, AskedReport, DeviceAccount
+from hazemap.federated.device.account.device_account import CLOCKS, DeviceAccount, RecipeReport
 from hazemap.federated.device.account.privacy_account import PrivacyAccount
 from hazemap.federated.device.account.recipe_account import RecipeAccount
 from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
@@ -368,7 +368,7 @@ def test_who_charges_between_a_look_at_the_account_and_a_charge_keeps_that_charg
     else:
         monkeypatch.setattr(kind, "refusal", judged)
         own = DeviceAccount(store, first, enrolment.read(store, first), FEW)
-        step = own.paid(AskedReport(report(), example()), NOW, bytes)
+        step = own.paid(RecipeReport(report(), example()), NOW, bytes)
     [lost] = store.commit([step.writes])
     assert "another process" in str(lost) and [each.campaign for each in account.charges()] == ["other"]
 
@@ -479,7 +479,7 @@ def test_the_parts_of_a_stack_are_bounded_one_by_one(monkeypatch):
 def test_a_message_that_nobody_thought_of_is_refused_and_stops_no_device(store, monkeypatch):
     settle(store, 20)
     room = Room(store, task())
-    monkeypatch.setattr("hazemap.federated.device.server_task.ReadTask.refusal", lambda *_: 1 / 0)
+    monkeypatch.setattr("hazemap.federated.device.server_task.ParsedTask.refusal", lambda *_: 1 / 0)
     step = room.answering(0).answer(room.work(0), NOW)
     assert (step.reply, step.refusal) == (None, "this device cannot deal with the message")
 

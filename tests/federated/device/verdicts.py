@@ -30,16 +30,16 @@ from hazemap.codec import parsed
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import CodecError, HazemapError, InputError, Refused
 from hazemap.federated.device.account.charges import ReportRequest
-from hazemap.federated.device.account.recipe_account import reasons_against
-from hazemap.federated.device.policy.consent_policy import Policy, allowed, carried_refusal
+from hazemap.federated.device.account.recipe_account import refusal_reasons
+from hazemap.federated.device.policy.consent_policy import Policy, carried_refusal, restrict_policy
 from hazemap.federated.device.recipes.public_recipe_log import PublicRecipeLog
 from hazemap.federated.device.recipes.query_sandbox import QuerySandbox
 from hazemap.federated.device.recipes.recipe_check import admit, sum_price
-from hazemap.federated.device.reports.report_sender import carried_task
-from hazemap.federated.device.server_task import ReadTasks, ServerTask
+from hazemap.federated.device.reports.report_sender import read_announcement
+from hazemap.federated.device.server_task import ParsedTaskCache, ServerTask
 from hazemap.federated.protocols.secure_aggregation.messages import Invitation, decode
 from hazemap.federated.protocols.secure_aggregation.session_parameters import SessionParameters
-from hazemap.federated.recipes.policy_document import LIMITS, SignedPolicy, canonical, from_signed
+from hazemap.federated.recipes.policy_document import LIMITS, SignedPolicy, canonical_json, from_signed
 from hazemap.federated.recipes.recipe_bins import matches
 from hazemap.federated.trust.checked_contribution import contribution
 from hazemap.federated.trust.device_tasks import Task, parameters_for
@@ -121,7 +121,7 @@ RULES: dict[str, tuple[str, ...]] = {
 ISSUER = bytes(range(32))
 """The public key of the coordinator that announces rounds."""
 
-TASKS = ReadTasks()
+TASKS = ParsedTaskCache()
 
 
 def person(rules: dict[str, Any]) -> Policy:
@@ -215,14 +215,14 @@ def _sums(task: Task) -> dict[str, Any]:
 
 
 def _recipe(task: Task, terms: SessionParameters, own: Policy) -> dict[str, Any]:
-    policy, recipe = allowed(shipped(), own), task.recipe
+    policy, recipe = restrict_policy(shipped(), own), task.recipe
     if recipe is None or task.randomiser is None:
         raise Refused("a recipe is answered by reports that are randomised")
     admitted = admit(recipe, policy)
     price = sum_price(recipe, task.randomiser, terms.noise.parties, policy.accounting)
     request = ReportRequest.of(recipe, admitted.touched, price, bytes(32))
     request = ReportRequest(**{**vars(request), "cohort": terms.survivors})
-    for reason in reasons_against(request, policy, datetime.now(UTC)):
+    for reason in refusal_reasons(request, policy, datetime.now(UTC)):
         raise Refused(reason)
     queries = policy.analysis(recipe.analysis).queries
     outcome = QuerySandbox(tuple(each.schema for each in policy.streams), queries).run(admitted, _Places())
@@ -232,7 +232,7 @@ def _recipe(task: Task, terms: SessionParameters, own: Policy) -> dict[str, Any]
 
 
 def _announcement(content: bytes, policy: Policy) -> dict[str, Any]:
-    carried: CarriedTask = carried_task(_text(content))
+    carried: CarriedTask = read_announcement(_text(content))
     if reason := carried_refusal(policy, carried):
         raise Refused(reason)
     try:
@@ -256,7 +256,7 @@ def _message(content: bytes, _: Policy) -> list[Any]:
 def _policy(content: bytes, _: Policy) -> str:
     text = _text(content)
     found = from_signed(parsed(text, LIMITS))
-    return sha256(canonical(found)).hexdigest()
+    return sha256(canonical_json(found)).hexdigest()
 
 
 def _log(content: bytes, _: Policy) -> list[Any]:

@@ -64,14 +64,9 @@ def test_every_bucket_of_a_prefix_tree_is_reached_by_its_own_text():
     ]
 
 
-def test_the_next_round_asks_for_what_follows_the_prefixes_that_were_found():
+def test_the_empty_prefix_asks_for_the_first_token():
     first = PrefixTree(("",), ("hello", "i", "world"))
     assert first.buckets([["", "x y", "hello world", "i"]]).tolist() == [1, 2, 3, 4]
-    second = first.extended([3, 4])
-    assert second == PrefixTree(("hello", "i"), first.tokens)
-    assert second.extended([5]).prefixes == ("hello world",)
-    with pytest.raises(InputError, match="1 to"):
-        first.extended([0, 1, 2])  # others and ends have nothing to follow
 
 
 @pytest.mark.parametrize(

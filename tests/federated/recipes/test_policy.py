@@ -17,7 +17,7 @@ from hazemap.federated.recipes.policy_document import (
     EXAMPLE,
     POLICY_SCHEMA,
     SignedPolicy,
-    canonical,
+    canonical_json,
     digest,
     example,
     from_document,
@@ -44,9 +44,9 @@ def changed(old, new):
 @pytest.mark.parametrize("text", [EXAMPLE, *(EXAMPLE + each + "\n" for each in CLASSES.values())])
 def test_a_policy_is_the_same_in_toml_and_in_json(text):
     policy = from_toml(text)
-    assert from_json(canonical(policy)) == policy == from_document(json.loads(canonical(policy)))
-    assert canonical(from_json(json.dumps(to_document(policy), indent=4))) == canonical(policy)
-    assert canonical(policy).isascii()
+    assert from_json(canonical_json(policy)) == policy == from_document(json.loads(canonical_json(policy)))
+    assert canonical_json(from_json(json.dumps(to_document(policy), indent=4))) == canonical_json(policy)
+    assert canonical_json(policy).isascii()
 
 
 def test_the_digest_changes_with_everything_that_a_policy_says():
@@ -163,7 +163,7 @@ def test_a_later_version_follows_and_nothing_that_would_forget_what_was_spent_do
         spoilt = replace(later, streams=(replace(keyboard, fields=fields), profile), fields=(), analyses=())
         assert "has other fields than before" in update_refusal(spoilt, [first])
     for policy in (
-        from_json(canonical(later)),
+        from_json(canonical_json(later)),
         replace(
             later, days=31, limits=(replace(limit, epsilon=Fraction(9)), DeviceLimit(7, Fraction(1), Fraction(0), 1))
         ),

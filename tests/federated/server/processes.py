@@ -34,7 +34,7 @@ from hazemap.federated.service.state_folder import StateFolder
 
 agent.AGAIN = 0.05
 agent.SILENT = 0.5
-agent.Backoff.wait = lambda self, failures: agent.jittered(min(1.0, 0.05 * 2.0 ** min(failures, 10)))
+agent.Backoff.wait = lambda self, failures: agent.jitter(min(1.0, 0.05 * 2.0 ** min(failures, 10)))
 PACE = Pace(busy=1e6, idle=1e6, least=0.08, most=0.3, calm=0.1)
 
 def serve(folder, port, peers=None, pages=(), database=None, standby=False, **more):

@@ -318,8 +318,8 @@ CampaignCharge.charge = lambda account, price: account.ledger.charge(account.dat
 
 CARELESS = """
 import asyncio
-from hazemap.federated.device.store.encrypted_store import Commits
-write = Commits.write
+from hazemap.federated.device.store.encrypted_store import CommitQueue
+write = CommitQueue.write
 
 async def pay_later(commits, writes):
     charges = [each for each in writes if "INTO charges" in each.sql]
@@ -327,7 +327,7 @@ async def pay_later(commits, writes):
     if charges:
         asyncio.get_running_loop().call_later(0.3, lambda: asyncio.ensure_future(write(commits, charges)))
 
-Commits.write = pay_later
+CommitQueue.write = pay_later
 """
 
 

@@ -29,7 +29,7 @@ from hazemap.federated.device.account.activity_log import ActivityLog, RecipeLog
 from hazemap.federated.device.account.charges import recipe_charges
 from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
-from hazemap.federated.device.store.event_store import donated
+from hazemap.federated.device.store.event_store import store_events
 from hazemap.federated.protocols.secure_aggregation.session_parameters import SessionParameters
 from hazemap.federated.recipes.policy import ShippedPolicy
 from hazemap.federated.recipes.policy_document import SignedPolicy
@@ -89,7 +89,7 @@ class StudyScene:
             ShippedPolicies(store).accept(self.signed, KEY.public, datetime.now(UTC))
             own = enrolment.add(store, PEOPLE)
             events = {one: [("hello" if one % 3 else "world", "never read")] for one in own}
-            donated(store, self.signed.policy.stream("keyboard"), events, time.time())
+            store_events(store, self.signed.policy.stream("keyboard"), events, time.time())
         return self
 
     def __exit__(self, *_: object) -> None:

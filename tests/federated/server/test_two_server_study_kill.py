@@ -22,7 +22,7 @@ from hazemap.federated.device import enrolment
 from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
 from hazemap.federated.device.store.answer_records import ReportRecords
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
-from hazemap.federated.device.store.event_store import donated
+from hazemap.federated.device.store.event_store import store_events
 from hazemap.federated.recipes.policy import Carrier
 from hazemap.federated.recipes.policy_document import SignedPolicy
 from hazemap.federated.server.campaign_spec import Deadlines
@@ -56,7 +56,7 @@ class TwoServerStudy(StudyScene):
             ShippedPolicies(store).accept(self.signed, KEY.public, datetime.now(UTC))
             own = enrolment.add(store, PEOPLE)
             events = {one: [("hello" if one % 3 else "world", "never read")] for one in own}
-            donated(store, self.signed.policy.stream("keyboard"), events, time.time())
+            store_events(store, self.signed.policy.stream("keyboard"), events, time.time())
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -15,7 +15,7 @@ from hazemap.federated.device.account.charges import recipe_charges
 from hazemap.federated.device.policy.consent_policy import Policy
 from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
-from hazemap.federated.device.store.event_store import donated
+from hazemap.federated.device.store.event_store import store_events
 from hazemap.federated.study.population_study import StoredDevices
 
 
@@ -28,7 +28,7 @@ def test_devices_of_a_store_answer_and_pay_and_say_why_they_do_not(tmp_path):
             StoredDevices(store, rules).recipe_bins(asked)
         ShippedPolicies(store).accept(SIGNED, KEY.public, datetime.now(UTC))
         events = {one: [("hello", "never read")] for one in own[:15]}
-        donated(store, POLICY.stream("keyboard"), events, time())
+        store_events(store, POLICY.stream("keyboard"), events, time())
         devices = StoredDevices(store, rules)
         bins = devices.recipe_bins(asked).tolist()
         assert sorted(asked.label(place)[0] for place in bins) == ["(none)"] * 5 + ["hello"] * 15

@@ -24,7 +24,7 @@ from hazemap.federated.device.device_process import DeviceProcess
 from hazemap.federated.device.policy.consent_policy import Policy
 from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
-from hazemap.federated.device.store.event_store import donated
+from hazemap.federated.device.store.event_store import store_events
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.recipes.features import Feature, PrefixTree
 from hazemap.federated.study.searches import FrequentSequences
@@ -67,7 +67,7 @@ def typists(store, texts):
     ShippedPolicies(store).accept(SIGNED, KEY.public, datetime.now(UTC))
     stream = SIGNED.policy.stream("keyboard")
     own = enrolment.add(store, len(texts))
-    donated(store, stream, {one: [(text, "never read")] for one, text in zip(own, texts, strict=True)}, time())
+    store_events(store, stream, {one: [(text, "never read")] for one, text in zip(own, texts, strict=True)}, time())
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from hazemap.federated.device.account.activity_log import ActivityLog
 from hazemap.federated.device.account.charges import recipe_charges
 from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
 from hazemap.federated.device.store.encrypted_store import EncryptedStore
-from hazemap.federated.device.store.event_store import donated
+from hazemap.federated.device.store.event_store import store_events
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.recipes.policy import Carrier
 from hazemap.federated.recipes.policy_document import SignedPolicy
@@ -47,7 +47,7 @@ def typists(store, texts):
     ShippedPolicies(store).accept(SIGNED, KEY.public, datetime.now(UTC))
     own = enrolment.add(store, len(texts))
     events = {one: [(text, "never read")] for one, text in zip(own, texts, strict=True)}
-    donated(store, SIGNED.policy.stream("keyboard"), events, time())
+    store_events(store, SIGNED.policy.stream("keyboard"), events, time())
 
 
 def reported(store, asked):

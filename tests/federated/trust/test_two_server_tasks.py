@@ -14,7 +14,7 @@ from hazemap.encoders import Concatenation, CountMinSketch, Counts
 from hazemap.encoders.encoder import total
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import CodecError, InputError, Unanswerable
-from hazemap.federated.device.reports.report_routes import one_hot, path_of
+from hazemap.federated.device.reports.report_routes import one_hot, person_path
 from hazemap.federated.protocols.dap.vdaf_configuration import MultihotConfiguration
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.device_tasks import Task
@@ -200,10 +200,10 @@ def test_a_path_is_that_of_one_cell_or_of_nowhere():
         lon, lat = (np.array(each) for each in zip(*places, strict=True)) if places else (np.zeros(0), np.zeros(0))
         return lambda: MemoryTable(np.zeros(len(places), dtype=np.int64), {"lon": lon, "lat": lat})
 
-    here = path_of(TREE, AtMostRows(1), rows((10.0, 10.0)))
+    here = person_path(TREE, AtMostRows(1), rows((10.0, 10.0)))
     assert here[1] is None and here[0] < 128
-    assert path_of(TREE, AtMostRows(1), rows()) == (128, None)
-    assert path_of(TREE, AtMostRows(2), rows((10.0, 10.0), (-100.0, 10.0))) == (128, "more than one cell")
+    assert person_path(TREE, AtMostRows(1), rows()) == (128, None)
+    assert person_path(TREE, AtMostRows(2), rows((10.0, 10.0), (-100.0, 10.0))) == (128, "more than one cell")
 
 
 @pytest.mark.parametrize("field", ["batch", "begun", "carrier", "task"])

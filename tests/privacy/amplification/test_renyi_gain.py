@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hazemap.federated.device.account.recipe_account import SPILL, rho_of
+from hazemap.federated.device.account.recipe_account import SPILL, largest_rho
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.amplification.zcdp_of_sum import SPILL as LEFT_OUT
 from hazemap.privacy.amplification.zcdp_of_sum import renyi_of_sum, zcdp_of_sum
@@ -22,7 +22,7 @@ CASES = [(*(int(each.replace(",", "")) for each in row[:3]), row[3], row[4]) for
 def rounds(local, honest, epsilon):
     """How many fit, by ρ and by the order that is best in hindsight; both leave out a hundredth of δ."""
     law = BitFlipLaw.asymmetric(local)
-    by_rho = rho_of(Fraction(epsilon), DELTA) / zcdp_of_sum(law, honest).rho
+    by_rho = largest_rho(Fraction(epsilon), DELTA) / zcdp_of_sum(law, honest).rho
     curve = renyi_of_sum(law, honest, ORDERS, spill=LEFT_OUT)
     left = log(DELTA * (1 - SPILL))
     by_order = max(

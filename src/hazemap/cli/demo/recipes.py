@@ -176,7 +176,7 @@ def _stores(folder: Path, events: list[list[str]], signed: "SignedPolicy", proce
     from hazemap.cli.federated.device_options import StoreOptions
     from hazemap.federated.device import enrolment
     from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
-    from hazemap.federated.device.store.event_store import Event, donated
+    from hazemap.federated.device.store.event_store import Event, store_events
 
     stores: dict[Path, int] = {}
     for number in range(processes):
@@ -190,7 +190,7 @@ def _stores(folder: Path, events: list[list[str]], signed: "SignedPolicy", proce
             rows: dict[int, list[Event]] = {
                 device: [(ngram,) for ngram in typed] for device, typed in zip(devices, own, strict=True)
             }
-            donated(file, stream, rows, time.time())
+            store_events(file, stream, rows, time.time())
         stores[path] = len(own)
     return stores
 

@@ -57,9 +57,9 @@ def enrol(
 
     from hazemap.federated.device.device_process import DeviceProcess
     from hazemap.federated.device.enrolment import add, devices, read
-    from hazemap.federated.device.http_client import checked
+    from hazemap.federated.device.http_client import check_server_address
 
-    server = checked(coordinator.server)
+    server = check_server_address(coordinator.server)
     with store.open(create=True) as file:
         if not devices(file):
             add(file)
@@ -297,7 +297,7 @@ def status(store: StoreOptions, device: Number = None, policy: PolicyFile = None
     from hazemap.federated.device import enrolment
     from hazemap.federated.device.account.account_clock import AccountClock
     from hazemap.federated.device.account.account_head import ForgottenCharges
-    from hazemap.federated.device.account.privacy_account import PrivacyAccount, shown, spent
+    from hazemap.federated.device.account.privacy_account import PrivacyAccount, digits, spent
     from hazemap.federated.device.store.row_store import RowStore
 
     rules = store.rules(policy)
@@ -327,8 +327,8 @@ def status(store: StoreOptions, device: Number = None, policy: PolicyFile = None
         facts,
         as_json,
         f"{who}: {rows:,} rows",
-        f"spent ε = {shown(recent)} of {shown(rules.period)} in the last {rules.days} days",
-        *(f"  {name}: ε = {shown(each)} of {shown(rules.campaign)}" for name, each in campaigns.items()),
+        f"spent ε = {digits(recent)} of {digits(rules.period)} in the last {rules.days} days",
+        *(f"  {name}: ε = {digits(each)} of {digits(rules.campaign)}" for name, each in campaigns.items()),
     )
 
 

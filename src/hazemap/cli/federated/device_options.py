@@ -78,24 +78,24 @@ class StoreOptions(StorePlace):
 
     def open(self, create: bool = False) -> "EncryptedStore":
         """The store, with the secret from the environment or the keyboard."""
-        from hazemap.federated.device.store.encrypted_store import EncryptedStore, Secret
+        from hazemap.federated.device.store.encrypted_store import EncryptedStore, StoreSecret
 
         if self.passphrase:
             new = create and not self.path.exists()
-            secret = Secret(typer.prompt("passphrase", hide_input=True, confirmation_prompt=new))
+            secret = StoreSecret(typer.prompt("passphrase", hide_input=True, confirmation_prompt=new))
         else:
-            secret = Secret.from_environment(os.environ)
+            secret = StoreSecret.from_environment(os.environ)
         return EncryptedStore.opened(self.path, secret, create)
 
     def allowed(self, file: "EncryptedStore", own: Path | None = None) -> "ShippedPolicy":
         """The policy for recipes that a device has accepted, within the person's rules."""
-        from hazemap.federated.device.policy.consent_policy import allowed
+        from hazemap.federated.device.policy.consent_policy import restrict_policy
         from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
 
         accepted = ShippedPolicies(file).current()
         if accepted is None:
             raise InputError("this device has accepted no policy for recipes yet: `hazemap device accept` takes one")
-        return allowed(accepted.policy, self.rules(own))
+        return restrict_policy(accepted.policy, self.rules(own))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,7 +301,7 @@ def donate_events(
 ) -> Said:
     """Keep events of a stream that the policy lists, of one person or of each person of a table."""
     from hazemap.federated.device.enrolment import devices_of
-    from hazemap.federated.device.store.event_store import donated, events_by_person, expire
+    from hazemap.federated.device.store.event_store import events_by_person, expire, store_events
 
     rules = store.allowed(file)
     stream = rules.stream(name)
@@ -314,7 +314,7 @@ def donate_events(
     else:
         devices = devices_of(file, [whose for whose in found if whose is not None])
         events = {devices[whose]: each for whose, each in found.items() if whose is not None}
-    counts = donated(file, stream, events, now()).values()
+    counts = store_events(file, stream, events, now()).values()
     expire(file, now())
     kept, older = sum(each.kept for each in counts), sum(each.older for each in counts)
     facts = {"stream": name, "kept": kept, "older": older, "devices": len(events), "days": stream.keep}

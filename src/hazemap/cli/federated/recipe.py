@@ -106,7 +106,7 @@ def explain(recipe: RecipeFile, store: StoreOptions, policy: ShippedPolicyFile =
     Without --policy it goes by the policy that the device has accepted, within its owner's rules, and says every reason
     why the device would refuse. Exit code 4 means that it would.
     """
-    from hazemap.federated.device.recipes.recipe_check import admit, check_recipe, explanation
+    from hazemap.federated.device.recipes.recipe_check import admit, check_recipe, recipe_explanation
     from hazemap.federated.recipes.policy_document import read_policy
     from hazemap.federated.recipes.recipe_file import read_recipe
 
@@ -116,7 +116,7 @@ def explain(recipe: RecipeFile, store: StoreOptions, policy: ShippedPolicyFile =
     if own is not None:
         judged = check_recipe(found, own, found.minimum_cohort)
         touched, reasons = judged.admitted.touched if judged.admitted else None, judged.reasons
-    lines = explanation(found, touched, reasons)
+    lines = recipe_explanation(found, touched, reasons)
     fields = touched and [str(each) for each in touched]
     facts: dict[str, Any] = {"id": found.id, "digest": found.digest, "fields": fields, "words": lines}
     if own is not None:

@@ -230,14 +230,14 @@ def _study(line: "Operator", name: str) -> "HttpStudy":
 def _delivered(line: "Operator", name: str, round_: int, confidence: float, output: Path | None, as_json: bool) -> None:
     """An answer for people, for machines, or as a file."""
     from hazemap.federated.server.study_spec import recipe_from
-    from hazemap.federated.study.study import tabled
+    from hazemap.federated.study.study import answer_table
     from hazemap.files.atomic_write import write_whole
     from hazemap.releases.text_tables import csv_of
 
     study = _study(line, name)
     answer = study.answer(round_)
     recipe = recipe_from(study.round(round_)["text"])
-    frame = tabled(recipe, answer, study.assumptions(), confidence)
+    frame = answer_table(recipe, answer, study.assumptions(), confidence)
     if output is not None:
         write_whole(output, csv_of(frame))
         note(f"{output}: {len(frame):,} lines")

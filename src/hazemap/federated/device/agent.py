@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 from hazemap.errors import CodecError, FileError, HazemapError, InputError, Refused, Unreachable
 from hazemap.federated.device.account.device_account import DeviceAccount
 from hazemap.federated.device.enrolment import Enrolment, enrolled, saved
-from hazemap.federated.device.http_client import Backoff, HttpReply, HttpTransport, jittered
+from hazemap.federated.device.http_client import Backoff, HttpReply, HttpTransport, jitter
 from hazemap.federated.device.policy.consent_policy import Policy
 from hazemap.federated.device.recipes.public_recipe_log import PublicRecipeLog
 from hazemap.federated.device.reports.dap_report_upload import ReportConnections
 from hazemap.federated.device.reports.report_sender import ReportSender
 from hazemap.federated.device.server_task import ServerTask
-from hazemap.federated.device.store.encrypted_store import Commits, EncryptedStore, StoreWrite
+from hazemap.federated.device.store.encrypted_store import CommitQueue, EncryptedStore, StoreWrite
 from hazemap.federated.device.task_handler import SENT, TaskHandler, TaskResponse
 from hazemap.federated.protocols.secure_aggregation.messages import Stage
 from hazemap.federated.trust.report_carriers import ANNOUNCED
@@ -40,10 +40,10 @@ HOLD = 4.0
 """Seconds: an answer to a recipe is sent so long after the question, or a multiple of it. A query has two of them."""
 
 
-def left_of(hold: float, passed: float) -> float:
+def seconds_until_multiple(hold: float, passed: float) -> float:
     """Seconds until the next multiple of `hold`, so that the time of an answer says nothing about events.
 
-    >>> left_of(4.0, 0.5), left_of(4.0, 4.5), left_of(0.0, 0.5)
+    >>> seconds_until_multiple(4.0, 0.5), seconds_until_multiple(4.0, 4.5), seconds_until_multiple(0.0, 0.5)
     (3.5, 3.5, 0.0)
     """
     return -passed % hold if hold else 0.0
@@ -76,7 +76,7 @@ class Agent:
     enrolment: Enrolment
     policy: Policy
     http_transport: HttpTransport
-    commits: Commits
+    commits: CommitQueue
     turns: asyncio.Semaphore
     there: Callable[[ServerTask], bool] = _always_there
     backoff: Backoff = field(default_factory=Backoff)
@@ -134,16 +134,16 @@ class Agent:
             await self.commits.write((*self._handler.forsaken(_now()), *self._sender.forsaken(_now())))
         answer = await self.http_transport.send("GET", "/v1/tasks", self.enrolment.ticket or "")
         if answer.status == 204:
-            return jittered(ASK) if answer.wait is None else max(answer.wait, LEAST)
+            return jitter(ASK) if answer.wait is None else max(answer.wait, LEAST)
         if answer.status == 401:
             await self._enrol_again()
-            return jittered(AGAIN)
+            return jitter(AGAIN)
         if answer.status != 200:
             raise Unreachable(f"the server gave no work, but HTTP {answer.status}", answer.wait)
         work = ServerTask.from_json(answer.content)
         self.heard = time.monotonic()
         if not self.there(work):
-            return jittered(SILENT)
+            return jitter(SILENT)
         await self.commits.write(self._handler.account.put_back(work.head, _now()))
         if work.stage == ANNOUNCED:
             return await self._carried(work)
@@ -164,7 +164,7 @@ class Agent:
         self.repeated = 0 if new else self.repeated + 1
         if self.refused:
             return AFTER_REFUSALS.wait(self.refused)
-        return AFTER_REPEATS.wait(self.repeated) if self.repeated else jittered(AGAIN)
+        return AFTER_REPEATS.wait(self.repeated) if self.repeated else jitter(AGAIN)
 
     async def _carried(self, work: ServerTask) -> float:
         """A report that goes to other servers: made, charged and sent there; the server hears only that it was."""
@@ -196,7 +196,7 @@ class Agent:
         """Wait until the time at which an answer may go out, and let others work meanwhile."""
         self.turns.release()
         try:
-            await asyncio.sleep(left_of(self.hold, time.monotonic() - begun))
+            await asyncio.sleep(seconds_until_multiple(self.hold, time.monotonic() - begun))
         finally:
             await self.turns.acquire()
 

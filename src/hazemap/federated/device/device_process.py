@@ -16,14 +16,21 @@ from hazemap.federated.device import enrolment
 from hazemap.federated.device.account.account_clock import AccountClock
 from hazemap.federated.device.agent import HOLD, Agent
 from hazemap.federated.device.enrolment import Enrolment, enrolled
-from hazemap.federated.device.http_client import Backoff, FleetClient, HttpClient, HttpTransport, checked, jittered
+from hazemap.federated.device.http_client import (
+    Backoff,
+    FleetClient,
+    HttpClient,
+    HttpTransport,
+    check_server_address,
+    jitter,
+)
 from hazemap.federated.device.policy.consent_policy import Policy
-from hazemap.federated.device.recipes.public_recipe_log import PublicRecipeLog, RecipeLogHeads
+from hazemap.federated.device.recipes.public_recipe_log import PublicRecipeLog, SeenRecipeLog
 from hazemap.federated.device.reports.dap_report_upload import ReportConnections
 from hazemap.federated.device.server_task import ServerTask
 from hazemap.federated.device.store import event_store
 from hazemap.federated.device.store import row_store as rows
-from hazemap.federated.device.store.encrypted_store import Commits, EncryptedStore
+from hazemap.federated.device.store.encrypted_store import CommitQueue, EncryptedStore
 from hazemap.federated.protocols.secure_aggregation.messages import Stage
 from hazemap.federated.trust.report_carriers import ANNOUNCED
 from hazemap.privacy.random_stream import Stream
@@ -33,13 +40,13 @@ REMEMBERED = 8
 """Sessions of one device at a time, at most."""
 
 
-class Absence:
+class SimulatedDropout:
     """Falls silent in each session with probability `share`, from a stage on that is drawn uniformly.
 
     A report that goes to other servers has no stages: it is sent, or not.
 
     >>> work = ServerTask(bytes(32), 1, None, b"", 0.0)
-    >>> Absence(Fraction(0), Stream.from_os())(work)
+    >>> SimulatedDropout(Fraction(0), Stream.from_os())(work)
     True
     """
 
@@ -129,7 +136,7 @@ class DeviceProcess:
         `token` is for all of them, or the n-th of a list of codes is for the n-th device: so a list may be used again
         after a failure. With `moved` the server may show another identity than before, and all are enrolled.
         """
-        server = checked(server)
+        server = check_server_address(server)
         every = enrolment.devices(self.store)
         codes = [token] * len(every) if isinstance(token, str) else list(token)
         if len(codes) < len(every):
@@ -138,12 +145,12 @@ class DeviceProcess:
         async with AsyncExitStack() as stack:
             carrier = await self._transport(stack, http_transport, server)
             new = [(d, e) for d, e in self._enrolments() if moved or e.server != server or e.ticket is None]
-            commits, turns = Commits(self.store), asyncio.Semaphore(AT_ONCE)
+            commits, turns = CommitQueue(self.store), asyncio.Semaphore(AT_ONCE)
 
             async def one(device: int, known: Enrolment) -> None:
                 async with turns:
                     made = await _patiently(known, carrier, server, code_of[device], moved)
-                    other = RecipeLogHeads(self.store, device).forgotten(server) if moved else ()
+                    other = SeenRecipeLog(self.store, device, server).forgotten() if moved else ()
                     await commits.write((enrolment.saved(self.store, device, made), *other))
 
             await asyncio.gather(*(one(device, known) for device, known in new))
@@ -167,7 +174,7 @@ class DeviceProcess:
         http_transports: dict[str, HttpTransport] = {}
         logs: defaultdict[str, PublicRecipeLog] = defaultdict(PublicRecipeLog)
         connections = ReportConnections(lambda url: self._transport(stack, None, url))
-        commits, stream, agents = Commits(self.store), Stream.from_os(), []
+        commits, stream, agents = CommitQueue(self.store), Stream.from_os(), []
         turns = asyncio.Semaphore(self.connections)
         for device, known in self._enrolments():
             if known.server is None:
@@ -183,7 +190,7 @@ class DeviceProcess:
                     http_transport=http_transports[known.server],
                     commits=commits,
                     turns=turns,
-                    there=Absence(self.drop, stream),
+                    there=SimulatedDropout(self.drop, stream),
                     hold=0.0 if self.lean else HOLD,
                     public_log=logs[known.server],
                     connections=connections,
@@ -195,7 +202,7 @@ class DeviceProcess:
 
     async def _started(self, agent: Agent, crowd: int) -> None:
         """Not all at once: a thousand devices a second."""
-        await asyncio.sleep(jittered(crowd / 1_000) if crowd > 1 else 0)
+        await asyncio.sleep(jitter(crowd / 1_000) if crowd > 1 else 0)
         await agent.run()
 
     async def _watch(self, agents: list[Agent], tasks: list["asyncio.Task[None]"]) -> None:

@@ -53,16 +53,16 @@ class HttpTransport(Protocol):
         ...
 
 
-def checked(server: str) -> str:
+def check_server_address(server: str) -> str:
     """The address of a server without a slash at its end; `InputError` unless it is HTTPS, or this machine.
 
-    >>> checked("http://127.0.0.1:8000/")
+    >>> check_server_address("http://127.0.0.1:8000/")
     'http://127.0.0.1:8000'
     """
     parts = urlsplit(server)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise InputError(f"a server is an address such as https://maps.example; found {server!r}")
-    if parts.scheme == "http" and not loopback(parts.hostname):
+    if parts.scheme == "http" and not is_loopback(parts.hostname):
         raise InputError(
             f"{server} is not HTTPS, so anybody between could see and change what is sent: use https:// "
             "(--trust-certificate names a certificate of your own)"
@@ -70,7 +70,7 @@ def checked(server: str) -> str:
     return server.rstrip("/")
 
 
-def loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     """Whether a host is this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -97,15 +97,15 @@ class HttpClient:
         except ImportError:
             raise InputError("a device needs httpx: install hazemap with the extra 'server'") from None
 
-        address = checked(server)
+        address = check_server_address(server)
         logging.getLogger("httpx").setLevel(logging.WARNING)  # it would log every poll
         limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=60)
         client = httpx.AsyncClient(
             base_url=address,
             limits=limits,
             timeout=httpx.Timeout(PATIENCE, pool=None),
-            verify=trusting(certificate),
-            trust_env=not loopback(urlsplit(address).hostname or ""),
+            verify=tls_context(certificate),
+            trust_env=not is_loopback(urlsplit(address).hostname or ""),
             follow_redirects=False,
             headers={"Accept-Encoding": "gzip"},
         )
@@ -132,7 +132,7 @@ class HttpClient:
                         raise Unreachable(TOO_LARGE)
         except (httpx.HTTPError, TimeoutError) as error:
             raise Unreachable(f"the server cannot be reached ({type(error).__name__})") from error
-        return answered(response.status_code, lambda name: response.headers.get(name, ""), b"".join(parts))
+        return http_reply(response.status_code, lambda name: response.headers.get(name, ""), b"".join(parts))
 
     async def __aenter__(self) -> "HttpClient":
         return self
@@ -141,7 +141,7 @@ class HttpClient:
         await self.client.aclose()
 
 
-def answered(status: int, header: Callable[[str], str], content: bytes) -> HttpReply:
+def http_reply(status: int, header: Callable[[str], str], content: bytes) -> HttpReply:
     """An answer from what HTTP says of it; `Unreachable` where it means: not now. `header` gives "" for none."""
     seconds = _seconds(header("retry-after"))
     if status == 429 or status >= 500:
@@ -150,7 +150,7 @@ def answered(status: int, header: Callable[[str], str], content: bytes) -> HttpR
     return HttpReply(status, seconds, plain, header("content-type"), _fresh(header("cache-control")))
 
 
-def trusting(certificate: Path | None) -> ssl.SSLContext:
+def tls_context(certificate: Path | None) -> ssl.SSLContext:
     """The authorities that TLS trusts: the system's, and perhaps one more."""
     context = ssl.create_default_context()
     if certificate is not None:
@@ -207,10 +207,10 @@ class Backoff:
 
     def wait(self, failures: int) -> float:
         """Seconds: half to one and a half of first · 2^(failures − 1)."""
-        return jittered(min(self.most, self.first * 2.0 ** min(failures - 1, 32)))
+        return jitter(min(self.most, self.first * 2.0 ** min(failures - 1, 32)))
 
 
-def jittered(seconds: float) -> float:
+def jitter(seconds: float) -> float:
     """Half to one and a half as long, so that devices that failed together do not come back together."""
     return seconds * (0.5 + int.from_bytes(os.urandom(2), "big") / 65_536)
 
@@ -306,7 +306,7 @@ class _Connection(asyncio.Protocol):
             return
         self.open = self.open and self._parser.should_keep_alive()
         try:
-            self._coming.set_result(answered(status, self._header, b"".join(self._parts)))
+            self._coming.set_result(http_reply(status, self._header, b"".join(self._parts)))
         except Unreachable as error:
             self._coming.set_exception(error)
 
@@ -338,10 +338,10 @@ class FleetClient:
         except ImportError:
             raise InputError("many devices need httptools: install hazemap with the extra 'server'") from None
 
-        parts = urlsplit(checked(server))
+        parts = urlsplit(check_server_address(server))
         secure = parts.scheme == "https"
         port = parts.port or (443 if secure else 80)
-        context = trusting(certificate) if secure else None
+        context = tls_context(certificate) if secure else None
         return cls(parts.hostname or "", port, parts.path, context, asyncio.Semaphore(connections))
 
     async def send(self, method: str, path: str, ticket: str = "", content: bytes = b"", kind: str = "") -> HttpReply:

@@ -13,7 +13,7 @@ from hazemap.codec import MESSAGE, Limits, loads, parsed
 from hazemap.errors import CodecError
 from hazemap.federated.device.account.account_head import HEAD
 from hazemap.federated.device.policy.consent_policy import Policy
-from hazemap.federated.device.policy.query_description import described
+from hazemap.federated.device.policy.query_description import describe_query
 from hazemap.federated.protocols.secure_aggregation.messages import Stage
 from hazemap.federated.protocols.secure_aggregation.session_parameters import SessionParameters
 from hazemap.federated.trust.device_tasks import KNOWN, Task
@@ -86,7 +86,7 @@ MOST_JUDGED = 64
 
 
 @dataclass(eq=False)
-class ReadTask:
+class ParsedTask:
     """A task as it was read from its text, and what was found out about it since; `judged` by rules and terms."""
 
     task: Task
@@ -95,7 +95,7 @@ class ReadTask:
     @cached_property
     def words(self) -> str:
         """What a map's task asks, in words."""
-        return str(described(self.task))
+        return str(describe_query(self.task))
 
     def refusal(self, policy: Policy, terms: bytes) -> str | None:
         """The policy's word on a session of these terms, the same for all devices of a shard that share it."""
@@ -107,21 +107,21 @@ class ReadTask:
         return self.judged[key]
 
 
-class ReadTasks:
+class ParsedTaskCache:
     """The latest tasks by their texts; many devices of a process are sent the same one.
 
     By text: things that are equal, such as 1 and True, are not always the same. Tasks may have 32 MB, so it is their
     letters that are bounded.
 
-    >>> ReadTasks().letters
+    >>> ParsedTaskCache().letters
     0
     """
 
     def __init__(self) -> None:
-        self._tasks: OrderedDict[str, ReadTask] = OrderedDict()
+        self._tasks: OrderedDict[str, ParsedTask] = OrderedDict()
         self.letters = 0
 
-    def find(self, text: str) -> ReadTask:
+    def find(self, text: str) -> ParsedTask:
         """The task in a JSON text; `CodecError` where it holds none."""
         if text in self._tasks:
             self._tasks.move_to_end(text)
@@ -129,7 +129,7 @@ class ReadTasks:
         task: Task = loads(text, KNOWN, Task, MESSAGE)
         if sha256(text.encode()).digest() != task.digest:
             raise CodecError("a task is written in one way: keys sorted, in ASCII, without spaces")
-        found = ReadTask(task)
+        found = ParsedTask(task)
         self._tasks[text], self.letters = found, self.letters + len(text)
         while len(self._tasks) > 1 and (len(self._tasks) > MOST_TASKS or self.letters > MOST_LETTERS):
             oldest, _ = self._tasks.popitem(last=False)
@@ -137,10 +137,10 @@ class ReadTasks:
         return found
 
 
-TASKS = ReadTasks()
+TASKS = ParsedTaskCache()
 """Of this process."""
 
 
-def task_of(text: str) -> Task:
+def parse_task(text: str) -> Task:
     """The task in a JSON text."""
     return TASKS.find(text).task

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from hazemap.errors import Refused
 from hazemap.federated.device.account.activity_log import LogEntry, RecipeLogEntry
-from hazemap.federated.device.account.device_account import DeviceAccount, MapRound, check_time
-from hazemap.federated.device.recipes.recipe_answer import Audience, RecipeAnswers, WeighedRecipe
-from hazemap.federated.device.server_task import TASKS, ServerTask, task_of
+from hazemap.federated.device.account.device_account import DeviceAccount, MapRound, check_answer_time
+from hazemap.federated.device.recipes.recipe_answer import AdmittedRecipe, Audience, RecipeAnswers
+from hazemap.federated.device.server_task import TASKS, ServerTask, parse_task
 from hazemap.federated.device.store.answer_records import GRACE, SessionRecord
 from hazemap.federated.device.store.encrypted_store import StoreWrite
 from hazemap.federated.protocols.chained_log import LogHead
@@ -63,7 +63,7 @@ class _AnswerNotes:
 
     line: LogEntry | RecipeLogEntry
     writes: list[StoreWrite] = field(default_factory=list)
-    report: tuple[WeighedRecipe, NDArray[np.int64]] | None = None
+    report: tuple[AdmittedRecipe, NDArray[np.int64]] | None = None
 
 
 @dataclass
@@ -90,12 +90,12 @@ class TaskHandler:
 
     def recipe_task(self, work: ServerTask) -> Task | None:
         """The task of a session that would begin, if it asks a recipe: the public log is read before it is answered."""
-        return self.account.recipe_task(work.session, lambda: task_of(work.task or ""))
+        return self.account.recipe_task(work.session, lambda: parse_task(work.task or ""))
 
     def _answered(self, work: ServerTask, now: datetime, seen: LogHead) -> TaskResponse:
         record = self.account.sessions.find(work.session)
         try:
-            check_time(work.until, now)
+            check_answer_time(work.until, now)
             return self._first(work, now, seen) if record is None else self._next(work, record, now)
         except Exception as error:
             number = None if record is None else record.number
@@ -133,7 +133,7 @@ class TaskHandler:
             raise Refused("a session begins with a task")
         if reason := account.sessions.full():
             raise Refused(reason)
-        task, terms = task_of(work.task), Invitation.decode(work.message).terms
+        task, terms = parse_task(work.task), Invitation.decode(work.message).terms
         if terms.session != work.session:
             raise Refused("the session is not the one that its terms name")
         reason = TASKS.find(work.task).refusal(account.policy, terms.to_bytes()) or account.terms.refusal(task)
@@ -170,7 +170,7 @@ class TaskHandler:
         client = Client.resume(
             record.state,
             self._identity(),
-            account.policy.floors(task_of(record.task)),
+            account.policy.floors(parse_task(record.task)),
             lambda _: _never(),
             saved.append,
             account.coins,
@@ -197,7 +197,7 @@ class TaskHandler:
 
         The first message depends on them as a pseudorandom function does: it says nothing about them.
         """
-        task, account = task_of(text), self.account
+        task, account = parse_task(text), self.account
         if isinstance(said.line, RecipeLogEntry):
             recipes = self._recipes()
             weighed, law = recipes.weighed(task, Audience.of_session(terms)), task.randomiser
@@ -221,7 +221,7 @@ class TaskHandler:
         self, text: str, terms: SessionParameters, sums: NDArray[np.int64], said: _AnswerNotes, now: datetime
     ) -> None:
         """Charged here, in the transaction that keeps the masked vector. Nothing refused depends on what was read."""
-        task, line = task_of(text), said.line
+        task, line = parse_task(text), said.line
         if isinstance(line, RecipeLogEntry):
             weighed = self._recipes().weighed(task, Audience.of_session(terms))
             said.writes += self.account.paid(weighed.asked, now, lambda: None).writes

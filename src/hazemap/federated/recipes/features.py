@@ -300,21 +300,6 @@ class PrefixTree:
         first = OTHER if all(self.prefixes) else NO_TEXT  # every text begins with the empty prefix
         return [first, *(f"{prefix} {token}".lstrip() for prefix in self.prefixes for token in after)]
 
-    def extended(self, buckets: Sequence[int]) -> "PrefixTree":
-        """The tree of the next round: the prefixes and tokens that these buckets found, each as one longer prefix.
-
-        Nothing follows `(other)` and `(end)`, so they are passed over.
-
-        >>> PrefixTree(("",), ("hello", "i")).extended([3]).prefixes
-        ('hello',)
-        """
-        wide = 2 + len(self.tokens)
-        if any(not 0 <= bucket < self.size for bucket in buckets):
-            raise InputError(f"the buckets of this tree are 0 to {self.size - 1:,}")
-        found = [divmod(int(bucket) - 1, wide) for bucket in buckets if bucket]
-        longer = [(self.prefixes[prefix], token - 2) for prefix, token in found if token >= 2]
-        return PrefixTree(tuple(f"{prefix} {self.tokens[token]}".lstrip() for prefix, token in longer), self.tokens)
-
     def _bucket(self, value: Value | None) -> int:
         if not isinstance(value, str):
             return 0

@@ -75,14 +75,14 @@ def from_json(text: str | bytes) -> ShippedPolicy:
         raise InputError(f"the policy cannot be read: {error}") from None
 
 
-def canonical(policy: ShippedPolicy) -> bytes:
+def canonical_json(policy: ShippedPolicy) -> bytes:
     """The text of a policy that is signed: JSON, sorted keys, ASCII alone, no spaces, fractions in lowest terms."""
     return json.dumps(to_document(policy), sort_keys=True, separators=(",", ":")).encode()
 
 
 def digest(policy: ShippedPolicy) -> bytes:
     """SHA-256 of the canonical text."""
-    return sha256(canonical(policy)).digest()
+    return sha256(canonical_json(policy)).digest()
 
 
 def to_document(policy: ShippedPolicy) -> dict[str, Any]:
@@ -118,9 +118,9 @@ def from_document(found: Any) -> ShippedPolicy:
 
 
 def from_signed(found: Any) -> ShippedPolicy:
-    """The policy in plain values that were signed, written in the one way in which they are (`canonical`)."""
+    """The policy in plain values that were signed, written in the one way in which they are (`canonical_json`)."""
     policy = from_document(found)
-    if json.dumps(found, sort_keys=True, separators=(",", ":")).encode() != canonical(policy):
+    if json.dumps(found, sort_keys=True, separators=(",", ":")).encode() != canonical_json(policy):
         raise InputError("a policy that is signed is written as `hazemap policy sign` writes it, and in no other way")
     return policy
 
@@ -539,7 +539,7 @@ class SignedPolicy:
         """As a file: one line, the same for the same policy and key."""
         found = {
             "key": self.key.hex(),
-            "policy": json.loads(canonical(self.policy)),
+            "policy": json.loads(canonical_json(self.policy)),
             "signature": self.signature.hex(),
         }
         return json.dumps(found, sort_keys=True, separators=(",", ":")) + "\n"

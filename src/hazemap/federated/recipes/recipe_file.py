@@ -1,7 +1,7 @@
 """Recipes as files that people write: TOML, or JSON of the same names (docs/reference/recipe.schema.json).
 
-One JSON Schema says what a file may hold. Only the few words of JSON Schema that are used here are understood: `check`
-refuses in words what they do not allow.
+One JSON Schema says what a file may hold. Only the few words of JSON Schema that are used here are understood:
+`check_document` refuses in words what they do not allow.
 """
 
 import json
@@ -183,10 +183,10 @@ _SAID = {
 }
 
 
-def check(found: Any, schema: Mapping[str, Any] = SCHEMA, where: str = "a recipe") -> None:
+def check_document(found: Any, schema: Mapping[str, Any] = SCHEMA, where: str = "a recipe") -> None:
     """`InputError` unless a document is as its schema says; O(items)."""
     if "oneOf" in schema:
-        check(found, _alternative(found, schema["oneOf"], where), where)
+        check_document(found, _alternative(found, schema["oneOf"], where), where)
         return
     kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     number = type(found) is float and not isfinite(found)
@@ -200,7 +200,7 @@ def check(found: Any, schema: Mapping[str, Any] = SCHEMA, where: str = "a recipe
         if not schema["minItems"] <= len(found) <= schema["maxItems"]:
             raise InputError(f"{where} has {schema['minItems']} to {schema['maxItems']:,} items; found {len(found):,}")
         for place, each in enumerate(found, 1):
-            check(each, schema["items"], f"{where}[{place}]")
+            check_document(each, schema["items"], f"{where}[{place}]")
     if isinstance(found, dict):
         _check_table(found, schema, where)
 
@@ -212,7 +212,7 @@ def _check_table(found: dict[str, Any], schema: Mapping[str, Any], where: str) -
     for name, each in found.items():
         if name not in known and more is False:
             raise InputError(f"{where} has no {name!r:.60}; it has {', '.join(known)}")
-        check(each, known.get(name, more), f"{where}.{name:.60}")
+        check_document(each, known.get(name, more), f"{where}.{name:.60}")
 
 
 def _alternative(found: Any, schemas: list[dict[str, Any]], where: str) -> dict[str, Any]:
@@ -317,7 +317,7 @@ def recipe_to_toml(recipe: Recipe) -> str:
 
 
 def _recipe(found: Any) -> Recipe:
-    check(found)
+    check_document(found)
     query = SqlQuery(
         found["query"]["sql"].strip(),
         tuple(Parameter(name, value) for name, value in sorted(found["query"].get("parameters", {}).items())),

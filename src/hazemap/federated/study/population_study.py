@@ -13,8 +13,8 @@ import numpy as np
 from hazemap.errors import InputError, NotOpened, Refused
 from hazemap.federated.device import enrolment
 from hazemap.federated.device.account.charges import ReportRequest
-from hazemap.federated.device.account.device_account import AskedReport, DeviceAccount, PrivateRefusal
-from hazemap.federated.device.policy.consent_policy import Policy, allowed
+from hazemap.federated.device.account.device_account import DeviceAccount, PrivateRefusal, RecipeReport
+from hazemap.federated.device.policy.consent_policy import Policy, restrict_policy
 from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
 from hazemap.federated.device.recipes.query_sandbox import AdmittedQuery
 from hazemap.federated.device.recipes.recipe_answer import reported_bin
@@ -150,7 +150,7 @@ class StoredDevices:
         accepted = ShippedPolicies(self.store).current()
         if accepted is None:
             raise Refused("these devices have accepted no policy, so they answer no recipe: `hazemap device accept`")
-        policy = allowed(accepted.policy, self.rules)
+        policy = restrict_policy(accepted.policy, self.rules)
         try:
             admitted = admit(recipe, policy)
         except Refused as error:
@@ -158,12 +158,12 @@ class StoredDevices:
             return np.zeros(0, dtype=np.int64)
         price = sum_price(recipe, randomiser_of(recipe), recipe.minimum_cohort, policy.accounting)
         request = ReportRequest.of(recipe, admitted.touched, price, bytes(32))
-        asked = AskedReport(request, policy)
+        asked = RecipeReport(request, policy)
         bins = [self._bin(device, asked, recipe, admitted, now) for device in every]
         return np.array([each for each in bins if each is not None], dtype=np.int64)
 
     def _bin(
-        self, device: int, asked: AskedReport, recipe: Recipe, admitted: AdmittedQuery, now: datetime
+        self, device: int, asked: RecipeReport, recipe: Recipe, admitted: AdmittedQuery, now: datetime
     ) -> int | None:
         """The bin of a device that agrees and has paid."""
         account = DeviceAccount(self.store, device, enrolment.read(self.store, device), self.rules)

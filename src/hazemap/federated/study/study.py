@@ -117,7 +117,7 @@ class Study:
         answered, with the reasons that devices gave.
         """
         check_columns(recipe)
-        frame = tabled(recipe, self.trust.ask(recipe), self.trust.assumptions(), confidence)
+        frame = answer_table(recipe, self.trust.ask(recipe), self.trust.assumptions(), confidence)
         with suppress(HazemapError):  # the answer is here and paid: it does not fail because the rest cannot be had
             frame.attrs["left"] = str(self.left)
         return frame
@@ -158,14 +158,14 @@ class Study:
         return session.result.value
 
 
-def tabled(recipe: Recipe, answer: Answer, assumptions: tuple[str, ...], confidence: float = 0.95) -> "DataFrame":
+def answer_table(recipe: Recipe, answer: Answer, assumptions: tuple[str, ...], confidence: float = 0.95) -> "DataFrame":
     """An answer to a recipe as a table, with its promise: O(bins · features)."""
     check_columns(recipe)
     columns = counts_of(answer, confidence)
     found = recipe.decoded(columns["count"])
     frame = AnswerTable({**found.labels, **{name: values[: recipe.bins] for name, values in columns.items()}})
     frame.attrs["people"], frame.attrs["confidence"] = answer.people, confidence
-    frame.attrs["promise"] = promised(recipe, assumptions)
+    frame.attrs["promise"] = round_promise(recipe, assumptions)
     if recipe.none_bin is not None:
         frame.attrs["none"] = {name: float(values[recipe.none_bin]) for name, values in columns.items()}
     return frame
@@ -177,7 +177,7 @@ def check_columns(recipe: Recipe) -> None:
         raise InputError(f"a feature of {recipe.id} is called {min(taken)}, as a column of every answer is: rename it")
 
 
-def promised(recipe: Recipe, assumptions: tuple[str, ...]) -> tuple[str, ...]:
+def round_promise(recipe: Recipe, assumptions: tuple[str, ...]) -> tuple[str, ...]:
     """What one round of a recipe promises to a person who reports, and what that assumes."""
     return (
         f"to exchange one device's events for others changes the probability of any sum by a factor of e^ε at most, ε ="

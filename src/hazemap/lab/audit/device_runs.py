@@ -196,7 +196,7 @@ def _devices(path: Path, words: list[str]) -> Iterator[EventPopulation]:
         events: dict[int, list[tuple[EventValue, ...]]] = {
             device: [(word,)] if word else [] for device, word in zip(devices, words, strict=True)
         }
-        event_store.donated(store, _STREAM, events, now.timestamp() - 60)
+        event_store.store_events(store, _STREAM, events, now.timestamp() - 60)
         yield EventPopulation(store, devices, _policy(), now)
 
 

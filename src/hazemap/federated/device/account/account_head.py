@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from hmac import compare_digest
 
-from hazemap.federated.device.account.charges import ChargeSums, before, dated
+from hazemap.federated.device.account.charges import ChargeSums, charge_time, window_start
 from hazemap.federated.device.store.encrypted_store import EncryptedStore, StoreWrite
 from hazemap.federated.protocols.secure_aggregation.key_agreement import derived
 from hazemap.federated.recipes.policy import ShippedPolicy
@@ -86,7 +86,7 @@ class ForgottenCharges:
 
     def charge(self, number: int, now: datetime) -> StoreWrite:
         """The statement that charges whatever was forgotten up to this number."""
-        plain = {"kind": KIND, "time": dated(self.store, self.device, now).isoformat()}
+        plain = {"kind": KIND, "time": charge_time(self.store, self.device, now).isoformat()}
         return self.store.added("charges", self.device, number, json.dumps(plain).encode())
 
     def any(self) -> bool:
@@ -95,7 +95,7 @@ class ForgottenCharges:
 
     def within(self, days: int, now: datetime) -> bool:
         """Whether there is one of the last `days`."""
-        since = before(now, days)
+        since = window_start(now, days)
         found = ChargeSums(self.store, self.device).charges(since)
         times = [datetime.fromisoformat(each.fields["time"]) for each in found if each.fields.get("kind") == KIND]
         return any(since is None or time > since for time in times)

@@ -14,9 +14,9 @@ from hashlib import sha256
 from typing import Any
 
 from hazemap.federated.device.account.charges import ReportRequest
-from hazemap.federated.device.account.privacy_account import shown
+from hazemap.federated.device.account.privacy_account import digits
 from hazemap.federated.device.http_client import one_line
-from hazemap.federated.device.server_task import ReadTask
+from hazemap.federated.device.server_task import ParsedTask
 from hazemap.federated.device.store.encrypted_store import EncryptedStore, StoreWrite
 from hazemap.federated.recipes.sql_query import LONGEST_SQL
 from hazemap.privacy.budget import ReportPrice
@@ -153,7 +153,7 @@ class LogEntry:
 
     def __str__(self) -> str:
         when = self.time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-        price = f"ε = {shown(self.epsilon)} charged" if self.epsilon else "nothing charged"
+        price = f"ε = {digits(self.epsilon)} charged" if self.epsilon else "nothing charged"
         return (
             f"{when}  {one_line(self.campaign)}, round {self.round} ({one_line(self.purpose)})\n"
             f"    asked: {self.question}\n"
@@ -216,7 +216,7 @@ def _entry(fields: dict[str, Any]) -> LogEntry:
 DAMAGED = "nothing that can be understood"
 
 
-def unanswered(read: Callable[[], ReadTask], outcome: str, now: datetime) -> LogEntry | RecipeLogEntry:
+def refusal_entry(read: Callable[[], ParsedTask], outcome: str, now: datetime) -> LogEntry | RecipeLogEntry:
     """The line; `read` gives what was asked, or fails in any way, for the message may be why it is refused."""
     try:
         found = read()

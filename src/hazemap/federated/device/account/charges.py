@@ -90,7 +90,7 @@ class ChargeSums:
         return (StoreWrite("INSERT OR REPLACE INTO sums VALUES (?, ?, ?)", (self.device, rows[-1].number, sealed)),)
 
     def last(self) -> datetime | None:
-        """The time of the last charge: that of none is later (`dated`)."""
+        """The time of the last charge: that of none is later (`charge_time`)."""
         rows = list(self._rows(self.store.next_number("charges", self.device) - 1))
         return datetime.fromisoformat(rows[-1].fields["time"]) if rows else None
 
@@ -287,7 +287,7 @@ def spending(charges: Iterable[RecipeCharge], days: int, now: datetime) -> Spend
 
     A charge counts until exactly `days` later, and one dated in the future counts.
     """
-    since = before(now, days)
+    since = window_start(now, days)
     chosen = [each for each in charges if since is None or each.time > since]
     prices = [(each.price, each.times) for each in chosen]
     known = [(*found, times) for price, times in prices if (found := price.in_zcdp) is not None]
@@ -300,7 +300,7 @@ def spending(charges: Iterable[RecipeCharge], days: int, now: datetime) -> Spend
     )
 
 
-def dated(store: EncryptedStore, device: int, now: datetime) -> datetime:
+def charge_time(store: EncryptedStore, device: int, now: datetime) -> datetime:
     """The time of a charge that is made now: no earlier than that of any charge before it, whatever the clock says.
 
     Otherwise what is paid while a clock is set back would be forgotten when it is put right.
@@ -309,7 +309,7 @@ def dated(store: EncryptedStore, device: int, now: datetime) -> datetime:
     return now if last is None else max(now, last)
 
 
-def before(now: datetime, days: int) -> datetime | None:
+def window_start(now: datetime, days: int) -> datetime | None:
     """The moment from which on charges of the last `days` count; None where all do."""
     try:
         return now - timedelta(days=days)

@@ -28,7 +28,7 @@ from hazemap.engines.memory import MemoryTable
 from hazemap.errors import FileError, HazemapError, Refused, Unreachable
 from hazemap.federated.device.account.account_clock import AccountClock
 from hazemap.federated.device.account.account_head import ForgottenCharges, HeadSeal, longest_period
-from hazemap.federated.device.account.activity_log import ActivityLog, LogEntry, unanswered
+from hazemap.federated.device.account.activity_log import ActivityLog, LogEntry, refusal_entry
 from hazemap.federated.device.account.charges import ChargeSums, ReportRequest
 from hazemap.federated.device.account.privacy_account import PrivacyAccount
 from hazemap.federated.device.account.recipe_account import RecipeAccount
@@ -36,8 +36,8 @@ from hazemap.federated.device.enrolment import Enrolment
 from hazemap.federated.device.http_client import one_line
 from hazemap.federated.device.policy.consent_policy import Policy
 from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
-from hazemap.federated.device.recipes.public_recipe_log import PublicRecipeLog, RecipeLogHeads, SeenRecipeLog
-from hazemap.federated.device.server_task import ReadTask
+from hazemap.federated.device.recipes.public_recipe_log import PublicRecipeLog, SeenRecipeLog
+from hazemap.federated.device.server_task import ParsedTask
 from hazemap.federated.device.store.answer_records import ReportRecords, SessionRecords
 from hazemap.federated.device.store.encrypted_store import EncryptedStore, StoreWrite
 from hazemap.federated.device.store.row_store import RowStore
@@ -137,7 +137,7 @@ class MapRound:
 
 
 @dataclass(frozen=True)
-class AskedReport:
+class RecipeReport:
     """A report to a recipe, under what the accepted policy and the owner's rules both allow."""
 
     request: ReportRequest
@@ -153,7 +153,7 @@ class PaidAnswer(Generic[T]):
     writes: tuple[StoreWrite, ...]
 
 
-class Refusal(NamedTuple):
+class SessionRefusal(NamedTuple):
     """What a server is told, and the statements that leave a session and note why."""
 
     told: str
@@ -182,9 +182,7 @@ class DeviceAccount:
             ReportRecords(store, device),
             CampaignTerms(store, device),
         )
-        self.public_log = SeenRecipeLog(
-            RecipeLogHeads(store, device), enrolment.server or "", public_log or PublicRecipeLog()
-        )
+        self.public_log = SeenRecipeLog(store, device, enrolment.server or "", public_log or PublicRecipeLog())
         self.coins = DeviceCoins(enrolment.sampling)
         self._clock = clock or AccountClock(store)
         self._campaigns, self._recipes = PrivacyAccount(store, device), RecipeAccount(store, device)
@@ -233,11 +231,11 @@ class DeviceAccount:
         own = RowStore(self.store, self.device)
         return lambda: own.table(self.enrolment.sampling, campaign)
 
-    def check(self, asked: MapRound | AskedReport, now: datetime) -> None:
+    def check(self, asked: MapRound | RecipeReport, now: datetime) -> None:
         """`Refused` where an answer may not be asked, or cannot be paid; nothing here has read a row or an event."""
         self._check(asked, self._clock.reading(now).now)
 
-    def paid(self, asked: MapRound | AskedReport, now: datetime, make: Callable[[], T]) -> PaidAnswer[T]:
+    def paid(self, asked: MapRound | RecipeReport, now: datetime, make: Callable[[], T]) -> PaidAnswer[T]:
         """Judge, make and charge, in this order; `Refused` before anything is made. `make` must not fail.
 
         The number of the charge is taken before the account is read, so the transaction fails if another process has
@@ -265,9 +263,9 @@ class DeviceAccount:
         session: bytes,
         error: Exception,
         now: datetime,
-        read: Callable[[], ReadTask],
+        read: Callable[[], ParsedTask],
         number: int | None = None,
-    ) -> Refusal:
+    ) -> SessionRefusal:
         """How an answer that failed is refused, and its session left for good; raises what is no server's fault.
 
         `number` is its line in the log; without one, `read` gives what was asked, for a new line.
@@ -284,18 +282,18 @@ class DeviceAccount:
                 reason, told = f"{CANNOT}: {type(error).__name__}", CANNOT
         reason, told = one_line(reason), one_line(told)
         logger.warning("device %d refuses to answer: %s", self.device, told)
-        return Refusal(told, self.left(session, f"refused: {reason}", now, read, number))
+        return SessionRefusal(told, self.left(session, f"refused: {reason}", now, read, number))
 
     def left(
-        self, session: bytes, outcome: str, now: datetime, read: Callable[[], ReadTask], number: int | None
+        self, session: bytes, outcome: str, now: datetime, read: Callable[[], ParsedTask], number: int | None
     ) -> tuple[StoreWrite, ...]:
         """The statements that leave a session for good, known or not, and say in the log what became of it."""
         if number is not None:
             return self.sessions.closed(session), self.log.changed(number, self.log.line(number).ended(outcome))
-        line = unanswered(read, outcome, now)
+        line = refusal_entry(read, outcome, now)
         return self.sessions.closed(session), self.log.added(self.log.next_number(), line)
 
-    def _check(self, asked: MapRound | AskedReport, paid_at: datetime) -> None:
+    def _check(self, asked: MapRound | RecipeReport, paid_at: datetime) -> None:
         if self._forgotten.any() and self._forgotten.within(self._period(asked), paid_at):
             raise PrivateRefusal(f"this device's store was put back from a copy, so {PUT_BACK}")
         if self._campaigns.answered(self.policy.days, paid_at) >= self.policy.rounds:
@@ -303,7 +301,7 @@ class DeviceAccount:
                 f"this device has answered {self.policy.rounds:,} rounds and reports in {self.policy.days} days, and"
                 " answers no more in that time"
             )
-        if isinstance(asked, AskedReport):
+        if isinstance(asked, RecipeReport):
             if reason := self.policy.too_cheap(PureDP(asked.request.price.epsilon)):
                 raise Refused(reason)
             refused = self._recipes.refusal(asked.request, asked.policy, paid_at)
@@ -316,15 +314,15 @@ class DeviceAccount:
         if refused is not None:
             raise (PrivateRefusal if refused.private else Refused)(refused.reason)
 
-    def _period(self, asked: MapRound | AskedReport) -> int:
+    def _period(self, asked: MapRound | RecipeReport) -> int:
         """Days until no budget remembers what was charged today."""
         shipped = ShippedPolicies(self.store).current()
-        policies = [asked.policy] if isinstance(asked, AskedReport) else []
+        policies = [asked.policy] if isinstance(asked, RecipeReport) else []
         policies += [] if shipped is None else [shipped.policy]
         return longest_period(policies, self.policy.days)
 
 
-def check_time(until: float, now: datetime) -> None:
+def check_answer_time(until: float, now: datetime) -> None:
     """`Refused` where the time for an answer is over; a time that is no number is over, too."""
     if not now.timestamp() - until <= CLOCKS:
         raise Refused(

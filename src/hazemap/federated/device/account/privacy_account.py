@@ -25,10 +25,10 @@ from hazemap.encoders import Concatenation, CountMinSketch, Counts, Encoder, Haa
 from hazemap.federated.device.account.charges import (
     ChargeSums,
     Spending,
-    before,
-    dated,
+    charge_time,
     spending,
     summed_recipe_charges,
+    window_start,
 )
 from hazemap.federated.device.policy.consent_policy import Policy
 from hazemap.federated.device.store.encrypted_store import EncryptedStore, StoreWrite
@@ -140,7 +140,7 @@ class PrivacyAccount:
         With the charge of one `more` round, where it is given; only what read a `field`, where one is. No ρ is known
         where reports were `seen`.
         """
-        since = before(now, days)
+        since = window_start(now, days)
         every = self.summed(since) + ([] if more is None else [_charge(more, bytes(32), now, seen)])
         chosen = [each for each in every if field is None or field in each.fields]
         charges = [each for each in chosen if since is None or each.time > since]
@@ -156,35 +156,35 @@ class PrivacyAccount:
 
     def answered(self, days: int, now: datetime) -> int:
         """How many rounds and reports were paid in the last `days`."""
-        since = before(now, days)
+        since = window_start(now, days)
         recipes = spending(summed_recipe_charges(self.store, self.device, since), days, now).reports
         return recipes + sum(each.times for each in self.summed(since) if since is None or each.time > since)
 
     def refusal(self, task: Task, policy: Policy, now: datetime) -> str | None:
         """Why this round cannot be paid; None where it can."""
-        since = before(now, policy.days)
+        since = window_start(now, policy.days)
         charges = self.summed(since)
         price, campaign = self.price(task, charges), spent(charges, campaign=task.campaign)
         if campaign + price > policy.campaign:
             return (
-                f"this round costs ε = {shown(price)} and {shown(campaign)} is spent, but one campaign may cost"
-                f" {shown(policy.campaign)} in all"
+                f"this round costs ε = {digits(price)} and {digits(campaign)} is spent, but one campaign may cost"
+                f" {digits(policy.campaign)} in all"
             )
         if isinstance(task.price, ZCDP):
             if reason := _beyond_rho(task, charges) or _beyond_delta(task, policy, charges, now):
                 return reason
         elif campaign + price > _whole(task):
             return (
-                f"this round costs ε = {shown(price)} and {shown(campaign)} is spent, but this campaign said it"
-                f" would cost {shown(_whole(task))} in all"
+                f"this round costs ε = {digits(price)} and {digits(campaign)} is spent, but this campaign said it"
+                f" would cost {digits(_whole(task))} in all"
             )
         recipes = spending(summed_recipe_charges(self.store, self.device, since), policy.days, now).epsilon
         period = spent(charges, since=since) + recipes
         after = spent([*charges, _charge(task, bytes(32), now)], since=since) + recipes
         if after > policy.period:
             return (
-                f"this round costs ε = {shown(after - period)} and {shown(period)} was spent in {policy.days} days, but"
-                f" all campaigns and recipes together may cost {shown(policy.period)} in that time"
+                f"this round costs ε = {digits(after - period)} and {digits(period)} was spent in {policy.days} days,"
+                f" but all campaigns and recipes together may cost {digits(policy.period)} in that time"
             )
         return None
 
@@ -207,7 +207,7 @@ class PrivacyAccount:
 
         Meanwhile is since its `number` was taken: since now, where none is given.
         """
-        plain = json.dumps(_charge(task, session, dated(self.store, self.device, now), seen).to_json()).encode()
+        plain = json.dumps(_charge(task, session, charge_time(self.store, self.device, now), seen).to_json()).encode()
         return self.store.added("charges", self.device, self.next_number() if number is None else number, plain)
 
 
@@ -267,13 +267,13 @@ def _beyond_rho(task: Task, charges: list[DeviceCharge]) -> str | None:
     if spent_rho + task.price.rho <= task.budget.rho:
         return None
     return (
-        f"this round costs ρ = {shown(task.price.rho)} and {shown(spent_rho)} is spent, but this campaign said it would"
-        f" cost {task.budget}, which is ρ = {shown(task.budget.rho)}, in all"
+        f"this round costs ρ = {digits(task.price.rho)} and {digits(spent_rho)} is spent, but this campaign said it"
+        f" would cost {task.budget}, which is ρ = {digits(task.budget.rho)}, in all"
     )
 
 
 def _beyond_delta(task: Task, policy: Policy, charges: list[DeviceCharge], now: datetime) -> str | None:
-    since = before(now, policy.days)
+    since = window_start(now, policy.days)
     deltas = {charge.campaign: charge.delta for charge in charges if since is None or charge.time > since}
     deltas[task.campaign] = task.budget.delta if isinstance(task.budget, ApproxDP) else Fraction(0)
     if (total := sum(deltas.values(), Fraction(0))) <= policy.delta:
@@ -284,6 +284,6 @@ def _beyond_delta(task: Task, policy: Policy, charges: list[DeviceCharge], now: 
     )
 
 
-def shown(epsilon: Fraction) -> str:
+def digits(epsilon: Fraction) -> str:
     """An ε for people."""
     return f"{float(epsilon):.6g}"

@@ -25,13 +25,13 @@ from hazemap.federated.device.account.charges import (
     RecipeCharge,
     ReportRequest,
     Spending,
-    before,
-    dated,
+    charge_time,
     recipe_charges,
     spending,
     summed_recipe_charges,
+    window_start,
 )
-from hazemap.federated.device.account.privacy_account import PrivacyAccount, fields_read, shown
+from hazemap.federated.device.account.privacy_account import PrivacyAccount, digits, fields_read
 from hazemap.federated.device.store.encrypted_store import EncryptedStore, StoreWrite
 from hazemap.federated.recipes.policy import Accounting, AnalysisBudget, DeviceLimit, FieldBudget, ShippedPolicy
 from hazemap.federated.recipes.query_class import StreamFieldName
@@ -91,18 +91,18 @@ class RecipeAccount:
         charges, campaigns = self._summed(policy, now), PrivacyAccount(self.store, self.device)
         for field in budgets:
             recipes = spending((each for each in charges if field.field in each.fields), policy.days, now)
-            both = with_campaigns(recipes, campaigns.spent(policy.days, now, task, field.field, seen), reports=True)
+            both = add_campaigns(recipes, campaigns.spent(policy.days, now, task, field.field, seen), reports=True)
             for reason in _passed(f"the field {field.field}", both, field, policy.days, policy.accounting):
                 return RecipeRefusal(reason, private=True)
         for limit in policy.limits:
-            both = with_campaigns(spending(charges, limit.days, now), campaigns.spent(limit.days, now, task, seen=seen))
+            both = add_campaigns(spending(charges, limit.days, now), campaigns.spent(limit.days, now, task, seen=seen))
             for reason in _passed("this device", both, limit, limit.days, policy.accounting):
                 return RecipeRefusal(reason, private=True)
         return None
 
     def _summed(self, policy: ShippedPolicy, now: datetime) -> list[RecipeCharge]:
         windows = {policy.days, *(limit.days for limit in policy.limits)}
-        return summed_recipe_charges(self.store, self.device, *(before(now, days) for days in windows))
+        return summed_recipe_charges(self.store, self.device, *(window_start(now, days) for days in windows))
 
     def next_number(self) -> int:
         """The number of the next charge: take it before the account is read, and charge under it."""
@@ -114,7 +114,7 @@ class RecipeAccount:
         Meanwhile is since its `number` was taken: since now, where none is given.
         """
         number = self.next_number() if number is None else number
-        time = dated(self.store, self.device, now)
+        time = charge_time(self.store, self.device, now)
         plain = json.dumps(_charge(request, number, time).to_json()).encode()
         return self.store.added("charges", self.device, number, plain)
 
@@ -133,7 +133,7 @@ class RecipeAccount:
         )
 
 
-def reasons_against(request: ReportRequest, policy: ShippedPolicy, now: datetime) -> tuple[str, ...]:
+def refusal_reasons(request: ReportRequest, policy: ShippedPolicy, now: datetime) -> tuple[str, ...]:
     """Why even a device that has told nothing yet would refuse a report: what a recipe's author can mend."""
     analysis = policy.analysis(request.analysis)
     if analysis is None:
@@ -161,10 +161,10 @@ def _overdrawn(
     for name in sorted(request.fields):
         if budget := policy.field(name):
             read = spending((each for each in after if name in each.fields), policy.days, now)
-            both = with_campaigns(read, campaigns(policy.days, name), reports=True)
+            both = add_campaigns(read, campaigns(policy.days, name), reports=True)
             yield from _passed(f"the field {name}", both, budget, policy.days, policy.accounting)
     for limit in policy.limits:
-        both = with_campaigns(spending(after, limit.days, now), campaigns(limit.days, None))
+        both = add_campaigns(spending(after, limit.days, now), campaigns(limit.days, None))
         yield from _passed("this device", both, limit, limit.days, policy.accounting)
 
 
@@ -218,7 +218,7 @@ def _achieved(request: ReportRequest, analysis: AnalysisBudget) -> Iterator[str]
         )
     if not request.achieved.within(request.price):
         yield (
-            f"this recipe states the price {request.price}, but reports of ε₀ = {shown(request.local_epsilon)} among"
+            f"this recipe states the price {request.price}, but reports of ε₀ = {digits(request.local_epsilon)} among"
             f" {request.cohort:,} people amount to {request.achieved}"
         )
 
@@ -235,8 +235,8 @@ def _fields(request: ReportRequest, policy: ShippedPolicy) -> Iterator[str]:
 
 def _too_loud(budget: FieldBudget, asked: Fraction) -> str:
     return (
-        f"one report that reads {budget.field} may have ε₀ = {shown(budget.local_epsilon)} at most; this one would have"
-        f" {shown(asked)}"
+        f"one report that reads {budget.field} may have ε₀ = {digits(budget.local_epsilon)} at most; this one would"
+        f" have {digits(asked)}"
     )
 
 
@@ -248,33 +248,35 @@ def _passed(
         yield f"{whose} may be told of by {budget.reports:,} reports in {days} days; this would be one more"
     only_epsilon = isinstance(budget, DeviceLimit) and budget.only_epsilon
     if accounting is Accounting.ZCDP and not only_epsilon:
-        cap = rho_of(budget.epsilon, budget.delta)
+        cap = largest_rho(budget.epsilon, budget.delta)
         if after.spill > budget.delta * SPILL:
-            yield f"{whose} may leave out a probability of {shown(budget.delta * SPILL)} from its zCDP in {days} days"
+            yield f"{whose} may leave out a probability of {digits(budget.delta * SPILL)} from its zCDP in {days} days"
         if after.rho is None:
             yield f"{whose} counts in zCDP, and a price without ρ was asked or paid in {days} days"
         elif after.rho > cap:
-            yield f"{whose} may cost ρ = {shown(cap)} in {days} days; with this report it would be {shown(after.rho)}"
+            yield (
+                f"{whose} may cost ρ = {digits(cap)} in {days} days; with this report it would be {digits(after.rho)}"
+            )
         return
     if after.epsilon > budget.epsilon:
         yield (
-            f"{whose} may cost ε = {shown(budget.epsilon)} in {days} days; with this report it would be"
-            f" {shown(after.epsilon)}"
+            f"{whose} may cost ε = {digits(budget.epsilon)} in {days} days; with this report it would be"
+            f" {digits(after.epsilon)}"
         )
     if after.delta > budget.delta and not only_epsilon:
         yield (
-            f"{whose} may cost δ = {shown(budget.delta)} in {days} days; with this report it would be"
-            f" {shown(after.delta)}"
+            f"{whose} may cost δ = {digits(budget.delta)} in {days} days; with this report it would be"
+            f" {digits(after.delta)}"
         )
 
 
 @lru_cache(maxsize=1024, typed=True)
-def rho_of(epsilon: Fraction, delta: Fraction) -> Fraction:
+def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The largest ρ, rounded down, whose zCDP but for the probability δ/100 implies (ε, δ). 20 ms, once."""
     return ApproxDP(epsilon, delta * (1 - SPILL)).rho if epsilon and delta else Fraction(0)
 
 
-def with_campaigns(recipes: Spending, campaigns: Spending, reports: bool = False) -> Spending:
+def add_campaigns(recipes: Spending, campaigns: Spending, reports: bool = False) -> Spending:
     """What recipes and campaigns cost together. Answers to campaigns are `reports` of a field, and no others."""
     return Spending(
         recipes.epsilon + campaigns.epsilon,
@@ -327,17 +329,17 @@ def budget_lines(store: EncryptedStore, device: int, policy: ShippedPolicy, now:
 
 def _lines(store: EncryptedStore, device: int, policy: ShippedPolicy, now: datetime) -> Iterator[BudgetLine]:
     windows = {policy.days, *(limit.days for limit in policy.limits)}
-    charges = summed_recipe_charges(store, device, *(before(now, days) for days in windows))
+    charges = summed_recipe_charges(store, device, *(window_start(now, days) for days in windows))
     campaigns = PrivacyAccount(store, device)
     for analysis in policy.analyses:
         own = spending((each for each in charges if each.analysis == analysis.name), policy.days, now)
         yield _line("analysis", analysis.name, analysis, own, policy)
     for field in policy.fields:
         read = spending((each for each in charges if field.field in each.fields), policy.days, now)
-        both = with_campaigns(read, campaigns.spent(policy.days, now, field=field.field), reports=True)
+        both = add_campaigns(read, campaigns.spent(policy.days, now, field=field.field), reports=True)
         yield _line("field", str(field.field), field, both, policy)
     for limit in policy.limits:
-        both = with_campaigns(spending(charges, limit.days, now), campaigns.spent(limit.days, now))
+        both = add_campaigns(spending(charges, limit.days, now), campaigns.spent(limit.days, now))
         yield _line("device", f"everything in {limit.days:,} days", limit, both, policy)
 
 
@@ -355,7 +357,7 @@ def _line(
         name=name,
         days=budget.days if isinstance(budget, DeviceLimit) else policy.days,
         unit="ρ" if zcdp else "ε",
-        allowed=rho_of(budget.epsilon, budget.delta) if zcdp else budget.epsilon,
+        allowed=largest_rho(budget.epsilon, budget.delta) if zcdp else budget.epsilon,
         used=used.rho if zcdp and used.rho is not None else used.epsilon,
         delta_allowed=budget.delta,
         delta_used=used.spill if zcdp else used.delta,

@@ -19,7 +19,7 @@ from typing import Any
 from hazemap.cells import Leaves
 from hazemap.encoders import Counts
 from hazemap.errors import InputError, Refused
-from hazemap.federated.device.policy.query_description import described
+from hazemap.federated.device.policy.query_description import describe_query
 from hazemap.federated.protocols.secure_aggregation.minimum_parameters import MinimumParameters
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
 from hazemap.federated.recipes.policy import (
@@ -247,7 +247,7 @@ class Policy:
         return None
 
     def _question(self, task: Task) -> str | None:
-        question = described(task)
+        question = describe_query(task)
         for rule in question.rules:
             if _name(rule) not in self.rules:
                 return f"the rule {str(rule)!r} is not one of: {', '.join(self.rules)}"
@@ -366,7 +366,7 @@ def caution_about_small_sums(people: int) -> str | None:
 GRAIN = 10**12
 
 
-def allowed(shipped: ShippedPolicy, own: Policy) -> ShippedPolicy:
+def restrict_policy(shipped: ShippedPolicy, own: Policy) -> ShippedPolicy:
     """What both allow. O(lines · patterns).
 
     * a budget of an analysis is at most what the person lets one campaign cost, and all together are within the period
@@ -376,7 +376,7 @@ def allowed(shipped: ShippedPolicy, own: Policy) -> ShippedPolicy:
     * a cohort is as large as the larger of both minima, an event kept as long as the shorter of both times.
 
     >>> from hazemap.federated.recipes.policy_document import example
-    >>> mine = allowed(example(), Policy(no_fields=("profile.*",), local=Fraction(4)))
+    >>> mine = restrict_policy(example(), Policy(no_fields=("profile.*",), local=Fraction(4)))
     >>> [str(each.field) for each in mine.fields], mine.fields[0].local_epsilon
     (['keyboard.ngram', 'keyboard.perplexity'], Fraction(4, 1))
     """
@@ -425,7 +425,7 @@ def _denied(field: StreamFieldName, own: Policy) -> bool:
 _PIN = re.compile(r"(?P<url>[^#]+)(?:#(?P<key>[0-9a-f]{64}))?")
 
 
-def pins(policy: Policy, carried: CarriedTask) -> dict[str, str]:
+def pinned_keys(policy: Policy, carried: CarriedTask) -> dict[str, str]:
     """The servers that may carry such a report, each with the SHA-256 of its key, or nothing.
 
     >>> from hazemap.federated.device.policy.consent_policy import Policy
@@ -447,7 +447,7 @@ def carried_refusal(policy: Policy, carried: CarriedTask) -> str | None:
     two = not isinstance(carrier, ByShuffler)
     if two and Carrier.TWO_SERVERS.value not in policy.carriers:
         return "this device does not report to two servers"
-    known, setting = pins(policy, carried), "aggregators" if two else "shufflers"
+    known, setting = pinned_keys(policy, carried), "aggregators" if two else "shufflers"
     for url in addresses(carrier):
         if url not in known:
             return (

@@ -57,7 +57,7 @@ class QueryDescription:
         )
 
 
-def described(task: Task) -> QueryDescription:
+def describe_query(task: Task) -> QueryDescription:
     """What a task asks; `Refused` for a kind of question that devices do not know."""
     try:
         each = list(_parts(task.question.encoder))

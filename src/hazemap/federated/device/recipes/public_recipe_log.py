@@ -145,28 +145,38 @@ def _digest_of(digits: object) -> bytes:
 
 
 @dataclass(frozen=True)
-class RecipeLogHeads:
-    """The last entry of every server's log that one device has seen; a server is known by its address."""
+class SeenRecipeLog:
+    """The last entry of one server's log that a device has seen, on its disk; a server is known by its address.
+
+    `log` is what any device of the process has read of it.
+    """
 
     store: EncryptedStore
     device: int
+    server: str
+    log: PublicRecipeLog = field(default_factory=PublicRecipeLog)
 
-    def seen(self, server: str) -> LogHead:
-        """The last entry of this server's log that was seen; number 0 where none was."""
-        tag = self._tag(server)
+    def seen(self) -> LogHead:
+        """The last entry that was seen; number 0 where none was."""
+        tag = self._tag()
         found = self.store.read("SELECT entries, sealed FROM logs WHERE device = ? AND tag = ?", self.device, tag)
         for entries, sealed in found:
             return LogHead(entries, json.loads(self.store.unseal("logs", self.device, tag, sealed, entries)))
         return LogHead()
 
-    def kept(self, server: str, head: LogHead) -> tuple[StoreWrite, ...]:
-        """The statement that keeps a head that goes on from the one that was seen; none where it is the same.
+    def refusal(self, task: Task, seen: LogHead) -> str | None:
+        """Why a device that had `seen` so much does not answer a task; None where it does, and for maps."""
+        return None if task.recipe is None else self.log.refusal(task, seen)
+
+    def kept(self, seen: LogHead) -> tuple[StoreWrite, ...]:
+        """The statement that keeps what was read; none where it does not go on from what was seen, or is the same.
 
         It fails where another process has seen more meanwhile.
         """
-        if head == self.seen(server):
+        head = self.log.head
+        if self.log.rewritten(seen) or head == self.seen():
             return ()
-        tag = self._tag(server)
+        tag = self._tag()
         sealed = self.store.seal("logs", self.device, tag, json.dumps(head.digest).encode(), head.entries)
         return (
             StoreWrite(
@@ -176,32 +186,11 @@ class RecipeLogHeads:
             ),
         )
 
-    def forgotten(self, server: str) -> tuple[StoreWrite, ...]:
-        """The statement that forgets a server's log: its owner says that it is another server now."""
-        if not self.seen(server).entries:
+    def forgotten(self) -> tuple[StoreWrite, ...]:
+        """The statement that forgets the log: the device's owner says that it is another server now."""
+        if not self.seen().entries:
             return ()
-        return (StoreWrite("DELETE FROM logs WHERE device = ? AND tag = ?", (self.device, self._tag(server))),)
+        return (StoreWrite("DELETE FROM logs WHERE device = ? AND tag = ?", (self.device, self._tag())),)
 
-    def _tag(self, server: str) -> bytes:
-        return self.store.tag(self.device, b"recipe log" + server.encode())
-
-
-@dataclass(frozen=True)
-class SeenRecipeLog:
-    """`log` is what any device of the process has read of the log at `server`."""
-
-    heads: RecipeLogHeads
-    server: str
-    log: PublicRecipeLog
-
-    def seen(self) -> LogHead:
-        """The last entry that the device has seen, by its disk."""
-        return self.heads.seen(self.server)
-
-    def refusal(self, task: Task, seen: LogHead) -> str | None:
-        """Why a device that had `seen` so much does not answer a task; None where it does, and for maps."""
-        return None if task.recipe is None else self.log.refusal(task, seen)
-
-    def kept(self, seen: LogHead) -> tuple[StoreWrite, ...]:
-        """The statement that keeps what was read; none where it does not go on from what was seen."""
-        return () if self.log.rewritten(seen) else self.heads.kept(self.server, self.log.head)
+    def _tag(self) -> bytes:
+        return self.store.tag(self.device, b"recipe log" + self.server.encode())

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from hazemap.errors import Refused
 from hazemap.federated.device.account.activity_log import RecipeLogEntry
 from hazemap.federated.device.account.charges import ReportRequest
-from hazemap.federated.device.account.device_account import AskedReport
-from hazemap.federated.device.policy.consent_policy import Policy, allowed
+from hazemap.federated.device.account.device_account import RecipeReport
+from hazemap.federated.device.policy.consent_policy import Policy, restrict_policy
 from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
 from hazemap.federated.device.recipes.query_sandbox import AdmittedQuery, EventSource, QuerySandbox
 from hazemap.federated.device.recipes.recipe_check import admit, sum_price
@@ -71,12 +71,12 @@ class Audience:
 
 
 @dataclass(frozen=True)
-class WeighedRecipe:
+class AdmittedRecipe:
     """A recipe that a device looks at: its query as admitted, and its report as the account weighs it."""
 
     recipe: Recipe
     admitted: AdmittedQuery
-    asked: AskedReport
+    asked: RecipeReport
 
     def entry(self, now: datetime) -> RecipeLogEntry:
         """The line of the log, before a report is made."""
@@ -106,9 +106,9 @@ class RecipeAnswers:
         accepted = ShippedPolicies(self.store).current()
         if accepted is None:
             raise Refused("this device has accepted no policy for recipes, so it answers none")
-        return allowed(accepted.policy, self.own)
+        return restrict_policy(accepted.policy, self.own)
 
-    def weighed(self, task: Task, audience: Audience) -> WeighedRecipe:
+    def weighed(self, task: Task, audience: Audience) -> AdmittedRecipe:
         """The recipe of a task for an audience that follows from it; `Refused` says why not. No events.
 
         Its price is that of the smallest sum that can be opened.
@@ -122,10 +122,10 @@ class RecipeAnswers:
         delta = Fraction(0) if isinstance(task.budget, PureDP) else task.budget.delta
         whole = ReportPrice(task.budget.epsilon, delta)
         request = replace(request, cohort=audience.reports, study=task.campaign, whole=whole)
-        return WeighedRecipe(recipe, admitted, AskedReport(request, self.policy))
+        return AdmittedRecipe(recipe, admitted, RecipeReport(request, self.policy))
 
     def bits(
-        self, weighed: WeighedRecipe, law: Randomiser, now: datetime, name: bytes, most_ones: int | None = None
+        self, weighed: AdmittedRecipe, law: Randomiser, now: datetime, name: bytes, most_ones: int | None = None
     ) -> Bits:
         """The query runs, and its answer is randomised, uint8[recipe.size], after `DeviceAccount.check`.
 
@@ -135,7 +135,7 @@ class RecipeAnswers:
         source = ApprovedStreams(EventStore(self.store, self.device), self.policy, now.timestamp())
         own = matching_bins(weighed.recipe, weighed.admitted, self.policy, source)
         stream, size = self.coins(name, b"report", own.tobytes()), weighed.recipe.size
-        place = drawn_bin(weighed.recipe, own, stream)
+        place = draw_bin(weighed.recipe, own, stream)
         return report_within(law, stream, place, size, size if most_ones is None else most_ones)
 
 
@@ -143,10 +143,10 @@ def reported_bin(
     recipe: Recipe, admitted: AdmittedQuery, policy: ShippedPolicy, source: CohortSource, stream: Stream
 ) -> int:
     """The bin that a person reports, whatever goes wrong."""
-    return drawn_bin(recipe, matching_bins(recipe, admitted, policy, source), stream)
+    return draw_bin(recipe, matching_bins(recipe, admitted, policy, source), stream)
 
 
-def drawn_bin(recipe: Recipe, own: NDArray[np.int64], stream: Stream) -> int:
+def draw_bin(recipe: Recipe, own: NDArray[np.int64], stream: Stream) -> int:
     """The bin of one matching row drawn uniformly, or of none."""
     if len(own):
         return int(own[stream.below(len(own))])

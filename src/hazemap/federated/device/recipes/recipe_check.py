@@ -10,7 +10,7 @@ from typing import Any
 
 from hazemap.errors import Refused
 from hazemap.federated.device.account.charges import ReportRequest
-from hazemap.federated.device.account.recipe_account import reasons_against
+from hazemap.federated.device.account.recipe_account import refusal_reasons
 from hazemap.federated.device.recipes.query_sandbox import AdmittedQuery, QuerySandbox
 from hazemap.federated.recipes.features import (
     BucketRule,
@@ -57,7 +57,7 @@ def check_recipe(recipe: Recipe, policy: ShippedPolicy, honest: int) -> RecipeCh
         return RecipeCheck(None, (str(refused),))
     price = sum_price(recipe, randomiser_of(recipe), honest, policy.accounting)
     request = ReportRequest.of(recipe, admitted.touched, price, bytes(32))
-    reasons = (*_cohort_values(recipe, policy), *reasons_against(request, policy, datetime.now(UTC)))
+    reasons = (*_cohort_values(recipe, policy), *refusal_reasons(request, policy, datetime.now(UTC)))
     return RecipeCheck(admitted, tuple(dict.fromkeys(reasons)))
 
 
@@ -108,11 +108,11 @@ _SHOWN = 6
 """So many examples of a list are shown."""
 
 
-def explained(recipe: Recipe, touched: tuple[StreamFieldName, ...] | None) -> Iterator[str]:
+def explain_recipe(recipe: Recipe, touched: tuple[StreamFieldName, ...] | None) -> Iterator[str]:
     """Sentences about a recipe; `touched` is what its query reads, None where no policy says.
 
     >>> from hazemap.federated.recipes.recipe_file import EXAMPLE, recipe_from_toml
-    >>> next(explained(recipe_from_toml(EXAMPLE), None))
+    >>> next(explain_recipe(recipe_from_toml(EXAMPLE), None))
     'Somebody asks for: better suggestions for the next word.'
     """
     yield f"Somebody asks for: {recipe.purpose.strip().rstrip('.')}."
@@ -220,12 +220,14 @@ def check_lines(recipe: Recipe, price: RecipePrice, judged: RecipeCheck | None, 
     return [*lines, *(f"refused  {reason}" for reason in judged.reasons)]
 
 
-def explanation(recipe: Recipe, touched: tuple[StreamFieldName, ...] | None, reasons: Iterable[str]) -> list[str]:
+def recipe_explanation(
+    recipe: Recipe, touched: tuple[StreamFieldName, ...] | None, reasons: Iterable[str]
+) -> list[str]:
     """What a person reads before their device answers, and every reason why it would not.
 
     `touched` is what the query reads, None where no policy says.
     """
-    return [*explained(recipe, touched), *(f"This device would refuse it: {each}." for each in reasons)]
+    return [*explain_recipe(recipe, touched), *(f"This device would refuse it: {each}." for each in reasons)]
 
 
 def _number(value: Any) -> str:

@@ -11,7 +11,7 @@ ticket cannot.
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from hashlib import sha256
 from typing import Final, Protocol
 
@@ -21,7 +21,7 @@ from hazemap.cells import NOWHERE, Tree
 from hazemap.codec import Limits, parsed
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import CodecError, HazemapError, Refused, Unreachable
-from hazemap.federated.device.policy.consent_policy import Policy, pins
+from hazemap.federated.device.policy.consent_policy import Policy, pinned_keys
 from hazemap.federated.device.reports.dap_report_upload import OutdatedKeys, ReportConnections, ReportUpload
 from hazemap.federated.protocols.dap.client import Client
 from hazemap.federated.protocols.dap.report_credentials import ISSUED, HeldCredential, keys_statement, report_key
@@ -58,7 +58,7 @@ AskCredentials = Callable[[bytes, bytes], Awaitable[bytes]]
 """What a coordinator answers to a device that asks for credentials of a session, with these keys and its signature."""
 
 
-async def nobody_to_ask(_: bytes, keys: bytes) -> bytes:  # noqa: ARG001 - see `AskCredentials`
+async def refuse_credentials(_: bytes, keys: bytes) -> bytes:  # noqa: ARG001 - see `AskCredentials`
     """Of a device without a line to its coordinator."""
     raise Refused("this device has no line to the server that gives out credentials")
 
@@ -96,36 +96,39 @@ class ReportCredentials:
 _LENGTH: Final = 4
 
 
-class TwoServerRoute:
-    """The route of one round. `tasks` are those that follow from it; `measured` what is reported to each."""
+class TwoServerRoute(ABC):
+    """A `ReportRoute` to two servers whose tasks are computed here, from the announcement alone."""
 
     def __init__(
-        self,
-        carried: CarriedTask,
-        tasks: Sequence[DapTask],
-        policy: Policy,
-        connections: ReportConnections,
-        credentials: ReportCredentials,
+        self, carried: CarriedTask, policy: Policy, connections: ReportConnections, credentials: ReportCredentials
     ) -> None:
-        carrier = carried.carrier
-        if not isinstance(carrier, ByTwoServers | ByOneReport):
-            raise Refused("this report is for other servers")
-        self._carrier, self._connections, self._pins = carrier, connections, pins(policy, carried)
-        self._each = [(task, _vdaf(task.id, task.configuration)) for task in tasks]
+        self._carried, self._connections, self._credentials = carried, connections, credentials
+        self._pins = pinned_keys(policy, carried)
         self._keys: tuple[HpkeConfig, HpkeConfig] | None = None
-        self._credentials = credentials
+
+    @abstractmethod
+    def tasks(self) -> Sequence[DapTask]:
+        """The tasks that a report is made for; `HazemapError` where no report can be made."""
+
+    def refusal(self) -> str | None:
+        """Why no report answers this question."""
+        try:
+            _ = self._each
+        except HazemapError as error:
+            return str(error)
+        return None
 
     async def ready(self) -> None:
         """Fetch both servers' keys, or take those that are known, and credentials: before anything is charged."""
-        leader, helper = self._carrier.leader, self._carrier.helper
+        (leader, helper), tasks = self._servers, [task for task, _ in self._each]
         self._keys = (
             await self._connections.key(leader, self._pins.get(leader, "")),
             await self._connections.key(helper, self._pins.get(helper, "")),
         )
-        await self._credentials.fetch([task for task, _ in self._each])
+        await self._credentials.fetch(tasks)
 
-    def parcel(self, measured: Sequence[object], seconds: int, coins: Drawn) -> bytes:
-        """The reports' bytes: made once, kept, and sent as they are however often.
+    def sealed(self, measured: Sequence[object], seconds: int, coins: Drawn) -> bytes:
+        """The reports' bytes, of what is measured for each task: made once, kept, and sent as they are however often.
 
         What is measured is bound by `coins` already; here it is all that a report is sealed for.
         """
@@ -146,53 +149,26 @@ class TwoServerRoute:
 
     async def sent(self, parcel: bytes) -> None:
         """Upload each report; the leader counts each once. `Unreachable`: later. `Refused`: never."""
-        leader, helper = [await self._connections.cache(url) for url in (self._carrier.leader, self._carrier.helper)]
-        for (task, vdaf), report in zip(self._each, _reports(parcel), strict=True):
+        each = self._each
+        leader, helper = [await self._connections.cache(url) for url in self._servers]
+        for (task, vdaf), report in zip(each, _reports(parcel), strict=True):
             try:
                 await ReportUpload(task, vdaf, leader, helper, _paid, attempts=1).sent(report)
             except OutdatedKeys as error:
                 raise Refused(f"{error}; a new report would be charged again, so none is made") from None
 
+    @property
+    def _servers(self) -> tuple[str, str]:
+        carrier = self._carried.carrier
+        if not isinstance(carrier, ByTwoServers | ByOneReport):
+            raise Refused("this report is for other servers")
+        return carrier.leader, carrier.helper
 
-class ComputedTasksRoute(ABC):
-    """A `ReportRoute` to two servers whose tasks are computed here, from the announcement alone."""
-
-    def __init__(
-        self, carried: CarriedTask, policy: Policy, connections: ReportConnections, credentials: ReportCredentials
-    ) -> None:
-        self._carried, self._policy, self._connections, self._credentials = carried, policy, connections, credentials
-        self._route: TwoServerRoute | None = None
-
-    @abstractmethod
-    def tasks(self) -> Sequence[DapTask]:
-        """The tasks that a report is made for; `HazemapError` where no report can be made."""
-
-    def refusal(self) -> str | None:
-        """Why no report answers this question."""
-        try:
-            self._known()
-        except HazemapError as error:
-            return str(error)
-        return None
-
-    async def ready(self) -> None:
-        """Fetch both servers' keys, and the device's credentials."""
-        await self._known().ready()
-
-    def sealed(self, measured: Sequence[object], seconds: int, coins: Drawn) -> bytes:
-        """The bytes to send of what is reported to each task."""
-        return self._known().parcel(measured, seconds, coins)
-
-    async def sent(self, parcel: bytes) -> None:
-        """Upload it to the leader."""
-        await self._known().sent(parcel)
-
-    def _known(self) -> TwoServerRoute:
-        if self._route is None:
-            self._route = TwoServerRoute(
-                self._carried, self.tasks(), self._policy, self._connections, self._credentials
-            )
-        return self._route
+    @cached_property
+    def _each(self) -> list[tuple[DapTask, Vdaf]]:
+        """The tasks, each with its VDAF."""
+        tasks, _ = self.tasks(), self._servers
+        return [(task, _vdaf(task.id, task.configuration)) for task in tasks]
 
 
 def one_hot(sums: Ints, sizes: Sequence[int]) -> list[list[bool]]:
@@ -226,7 +202,7 @@ def _reports(parcel: bytes) -> list[Report]:
     return found
 
 
-class RoundReportRoute(ComputedTasksRoute):
+class RoundReportRoute(TwoServerRoute):
     """The `ReportRoute` of one round."""
 
     def tasks(self) -> Sequence[Task]:
@@ -247,7 +223,7 @@ class RoundReportRoute(ComputedTasksRoute):
         return self.sealed(measured, seconds, partial(coins, b"parcel", sums.tobytes())), said, trouble
 
 
-class WholeTreeRoute(ComputedTasksRoute):
+class WholeTreeRoute(TwoServerRoute):
     """The `ReportRoute` of a campaign to which people report once."""
 
     def tasks(self) -> Sequence[Task]:
@@ -257,7 +233,7 @@ class WholeTreeRoute(ComputedTasksRoute):
     def parcel(self, rows: Callable[[], MemoryTable], seconds: int, coins: Drawn) -> tuple[bytes, str, str | None]:
         """The report of one path."""
         tree, bounding = walked(self._carried)
-        path, trouble = path_of(tree, bounding, rows)
+        path, trouble = person_path(tree, bounding, rows)
         said = (
             "a path to one cell of the tree, in two halves, each unreadable alone; the servers ask about it level by "
             "level, add noise to every answer, and spend no more than this campaign's price"
@@ -265,12 +241,12 @@ class WholeTreeRoute(ComputedTasksRoute):
         return self.sealed([path], seconds, partial(coins, b"parcel", b"%d" % path)), said, trouble
 
 
-def path_of(tree: Tree, bounding: Bounding, rows: Callable[[], MemoryTable]) -> tuple[int, str | None]:
+def person_path(tree: Tree, bounding: Bounding, rows: Callable[[], MemoryTable]) -> tuple[int, str | None]:
     """A person's string of bits, and what kept it from being made of their rows: then it is that of nobody's.
 
     >>> from hazemap.spatial.quadtree import Quadtree
     >>> from hazemap.tables.contribution_bounding import AtMostRows
-    >>> path_of(Quadtree.world(depth=3), AtMostRows(1), lambda: 1 / 0)
+    >>> person_path(Quadtree.world(depth=3), AtMostRows(1), lambda: 1 / 0)
     (128, 'ZeroDivisionError')
     """
     cell, trouble = NOWHERE, None
@@ -348,7 +324,7 @@ class ShufflerRoute:
     def refusal(self) -> str | None:
         """Why the announcement does not follow from its own terms, or is not the coordinator's."""
         key = bytes.fromhex(self._carrier.key)
-        pin = pins(self._policy, self._carried).get(self._carrier.shuffler, "")
+        pin = pinned_keys(self._policy, self._carried).get(self._carrier.shuffler, "")
         if pin and sha256(key).hexdigest() != pin:
             return f"the shuffler {self._carrier.shuffler} has another key here than this device's policy pins"
         if len(self._told) != KEY + CREDENTIAL:
@@ -367,7 +343,7 @@ class ShufflerRoute:
 
     async def ready(self) -> None:
         """See that the shuffler has the key that the campaign says, unless the policy pins it."""
-        if pins(self._policy, self._carried).get(self._carrier.shuffler):
+        if pinned_keys(self._policy, self._carried).get(self._carrier.shuffler):
             return
         client = await self._connections.client(self._carrier.shuffler)
         reply = await client.send("GET", "/v1/shuffler")

@@ -17,9 +17,9 @@ from time import monotonic
 from hazemap.codec import MESSAGE, digest, loads
 from hazemap.errors import CodecError, Refused
 from hazemap.federated.device.account.activity_log import LogEntry, RecipeLogEntry
-from hazemap.federated.device.account.device_account import DeviceAccount, MapRound, check_time
+from hazemap.federated.device.account.device_account import DeviceAccount, MapRound, check_answer_time
 from hazemap.federated.device.policy.consent_policy import Policy, carried_refusal
-from hazemap.federated.device.policy.query_description import described
+from hazemap.federated.device.policy.query_description import describe_query
 from hazemap.federated.device.recipes.recipe_answer import Audience, RecipeAnswers
 from hazemap.federated.device.reports.dap_report_upload import ReportConnections
 from hazemap.federated.device.reports.report_routes import (
@@ -28,12 +28,12 @@ from hazemap.federated.device.reports.report_routes import (
     ReportRoute,
     RoundReportRoute,
     ShufflerRoute,
-    nobody_to_ask,
+    refuse_credentials,
     report_route,
 )
-from hazemap.federated.device.server_task import ReadTask, ServerTask
+from hazemap.federated.device.server_task import ParsedTask, ServerTask
 from hazemap.federated.device.store.answer_records import GRACE, KeptReport
-from hazemap.federated.device.store.encrypted_store import Commits, StoreWrite
+from hazemap.federated.device.store.encrypted_store import CommitQueue, StoreWrite
 from hazemap.federated.protocols.chained_log import LogHead
 from hazemap.federated.trust.device_tasks import Task
 from hazemap.federated.trust.report_carriers import CARRIED, ByShuffler, ByTwoServers, CarriedTask
@@ -46,7 +46,7 @@ LEFT = "this device has left this round and does not come back"
 
 
 @lru_cache(maxsize=4, typed=True)
-def carried_task(text: str) -> CarriedTask:
+def read_announcement(text: str) -> CarriedTask:
     """The announcement in a JSON text; the many devices of a process are sent the same one."""
     found: CarriedTask = loads(text, CARRIED, CarriedTask, MESSAGE)
     if sha256(text.encode()).hexdigest() != digest(found):
@@ -77,15 +77,15 @@ class ReportSender:
 
     account: DeviceAccount
     connections: ReportConnections
-    commits: Commits
+    commits: CommitQueue
     made: Callable[[CarriedTask, Policy, ReportConnections, ReportCredentials], ReportRoute] = field(
         default=report_route
     )
-    ask: AskCredentials = nobody_to_ask
+    ask: AskCredentials = refuse_credentials
 
     def recipe_task(self, work: ServerTask) -> Task | None:
         """The recipe's task that a report would be made for: the public log is read before that."""
-        return self.account.recipe_task(work.session, lambda: carried_task(work.task or "").task)
+        return self.account.recipe_task(work.session, lambda: read_announcement(work.task or "").task)
 
     async def answered(
         self, work: ServerTask, now: datetime, seen: LogHead | None = None, held: Held = _at_once
@@ -137,8 +137,8 @@ class ReportSender:
     def _read(self, work: ServerTask, now: datetime) -> CarriedTask:
         if work.task is None:
             raise Refused("an announcement is a task")
-        check_time(work.until, now)
-        carried = carried_task(work.task)
+        check_answer_time(work.until, now)
+        carried = read_announcement(work.task)
         if carried.batch != work.session.hex():
             raise Refused("the announcement is of another batch than it says")
         return carried
@@ -189,7 +189,7 @@ class ReportSender:
         coins = partial(self.account.coins, bytes.fromhex(digest(carried)))
         paid = self.account.paid(asked, now, lambda: route.parcel(rows, int(now.timestamp()), coins))
         parcel, words, trouble = paid.made
-        words = f"{described(task)}; {self.account.counted(words, trouble)}"
+        words = f"{describe_query(task)}; {self.account.counted(words, trouble)}"
         entry = LogEntry(now, task.campaign, task.purpose, task.round, words)
         return _NewReport(parcel, paid.writes, entry.charged(paid.epsilon))
 
@@ -213,7 +213,7 @@ class ReportSender:
         self, work: ServerTask, error: Exception, now: datetime, seen: LogHead, kept: KeptReport | None
     ) -> str:
         number = None if kept is None else kept.number
-        read = lambda: ReadTask(carried_task(work.task or "").task)  # noqa: E731
+        read = lambda: ParsedTask(read_announcement(work.task or "").task)  # noqa: E731
         refusal = self.account.refused(work.session, error, now, read, number)
         logged = self.account.public_log.kept(seen) if self.recipe_task(work) is not None else ()
         gone = () if kept is None else (self.account.reports.emptied(work.session, kept),)

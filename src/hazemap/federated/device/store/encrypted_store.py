@@ -13,7 +13,7 @@ disk, a backup or a copy may hold it longer, sealed. A transaction is on the dis
 An old copy of the file that is put back repeats what it said before, byte by byte (`DeviceCoins`). It
 has forgotten what was paid since, which only an honest server makes known (`account_head`).
 
-The store's key is 32 bytes. In a file beside it (`Origin`) it protects a store that is copied or thrown away without
+The store's key is 32 bytes. In a file beside it (`KeyOrigin`) it protects a store that is copied or thrown away without
 it, not one that is taken together with it; for that there is the passphrase, stretched by scrypt (RFC 7914) at
 N = 2¹⁷, r = 8: 128 MiB and about half a second for every guess.
 """
@@ -41,7 +41,7 @@ KEY = "HAZEMAP_DEVICE_KEY"
 PASSPHRASE = "HAZEMAP_DEVICE_PASSPHRASE"  # noqa: S105 - the name of a variable
 
 
-class Origin(Enum):
+class KeyOrigin(Enum):
     """Where a store's key comes from; written in the store, so that an error can name what opens it."""
 
     FILE = "a key file"
@@ -50,11 +50,11 @@ class Origin(Enum):
 
 
 @dataclass(frozen=True)
-class Secret:
+class StoreSecret:
     """What a person gave to open a store with; nothing means a key file beside it.
 
-    >>> Secret().origin, Secret(passphrase="correct horse").origin
-    (<Origin.FILE: 'a key file'>, <Origin.PASSPHRASE: 'a passphrase'>)
+    >>> StoreSecret().origin, StoreSecret(passphrase="correct horse").origin
+    (<KeyOrigin.FILE: 'a key file'>, <KeyOrigin.PASSPHRASE: 'a passphrase'>)
     """
 
     passphrase: str | None = None
@@ -69,7 +69,7 @@ class Secret:
             raise InputError(f"the key of a store is {LENGTH} bytes; found {len(self.key)}")
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> "Secret":
+    def from_environment(cls, environment: Mapping[str, str]) -> "StoreSecret":
         """The variable HAZEMAP_DEVICE_KEY (64 hexadecimal digits) or HAZEMAP_DEVICE_PASSPHRASE, or nothing."""
         digits = environment.get(KEY)
         try:
@@ -79,25 +79,25 @@ class Secret:
         return cls(environment.get(PASSPHRASE), key)
 
     @property
-    def origin(self) -> Origin:
+    def origin(self) -> KeyOrigin:
         """What this is."""
         if self.key is not None:
-            return Origin.GIVEN
-        return Origin.FILE if self.passphrase is None else Origin.PASSPHRASE
+            return KeyOrigin.GIVEN
+        return KeyOrigin.FILE if self.passphrase is None else KeyOrigin.PASSPHRASE
 
     def opened(self, store: Path, salt: bytes, new: bool) -> bytes:
         """The key itself; for a `new` store a key file is written. `FileError` where there is no key."""
         if self.key is not None:
             return self.key
         if self.passphrase is not None:
-            return stretched(self.passphrase, salt)
+            return stretch_passphrase(self.passphrase, salt)
         return (_written if new else _read)(key_file(store))
 
     def __repr__(self) -> str:
-        return f"Secret({self.origin.value})"
+        return f"StoreSecret({self.origin.value})"
 
 
-def stretched(passphrase: str, salt: bytes) -> bytes:
+def stretch_passphrase(passphrase: str, salt: bytes) -> bytes:
     """The key that a passphrase and the salt of a store make: half a second and 128 MiB, on purpose."""
     from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
@@ -205,9 +205,9 @@ class EncryptedStore:
         self._ciphers: dict[int, AESGCM] = {}
 
     @classmethod
-    def opened(cls, path: Path, secret: Secret | None = None, create: bool = False) -> "EncryptedStore":
+    def opened(cls, path: Path, secret: StoreSecret | None = None, create: bool = False) -> "EncryptedStore":
         """The store at `path`; `FileError` where it is missing, foreign or damaged, or the secret is not its own."""
-        path, secret = path.expanduser().absolute(), secret or Secret()
+        path, secret = path.expanduser().absolute(), secret or StoreSecret()
         if not create and not path.exists():
             raise FileError(f"there is no device at {path}: `hazemap device enrol` or `hazemap device add` makes one")
         with _translated(path):
@@ -344,7 +344,7 @@ def _connected(path: Path) -> sqlite3.Connection:
     return database
 
 
-def _recognised(path: Path, database: sqlite3.Connection, secret: Secret) -> bytes:
+def _recognised(path: Path, database: sqlite3.Connection, secret: StoreSecret) -> bytes:
     """The key of a store that is what it should be; a file that is empty becomes one."""
     database.execute("BEGIN IMMEDIATE")
     [application], [version], [tables] = (
@@ -361,7 +361,7 @@ def _recognised(path: Path, database: sqlite3.Connection, secret: Secret) -> byt
     if version != _SCHEMA:
         raise FileError(f"the store {path} was written by another version of hazemap ({version}): use that one")
     about = dict(database.execute("SELECT name, value FROM about"))
-    origin = Origin(about["origin"])
+    origin = KeyOrigin(about["origin"])
     if origin is not secret.origin:
         raise InputError(f"the store {path} is opened by {origin.value}; found {secret.origin.value}")
     key = secret.opened(path, about["salt"], new=False)
@@ -372,7 +372,7 @@ def _recognised(path: Path, database: sqlite3.Connection, secret: Secret) -> byt
     return key
 
 
-def _made(path: Path, database: sqlite3.Connection, secret: Secret) -> bytes:
+def _made(path: Path, database: sqlite3.Connection, secret: StoreSecret) -> bytes:
     salt, nonce = os.urandom(16), os.urandom(_NONCE)
     key = secret.opened(path, salt, new=True)
     for statement in _TABLES:
@@ -409,7 +409,7 @@ GATHER = 0.003
 
 
 @dataclass(eq=False)
-class Commits:
+class CommitQueue:
     """Gathers statements into transactions; a device goes on when its own are on the disk."""
 
     store: EncryptedStore

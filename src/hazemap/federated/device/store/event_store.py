@@ -111,7 +111,7 @@ class EventStore:
         if stream.name == PLACES:
             raise InputError(f"rows of {PLACES} are added by `hazemap device add` without --stream")
         checked = _checked(stream, events)
-        return donated(self.store, stream, {self.device: checked}, now)[self.device]
+        return store_events(self.store, stream, {self.device: checked}, now)[self.device]
 
     def read(self, stream: EventStream, now: float) -> list[Event]:
         """All events whose retention has not ended: the oldest day first, and in a day in the order of donation.
@@ -189,7 +189,7 @@ def _checked(stream: EventStream, events: Iterable[Sequence[EventValue]]) -> lis
     return found
 
 
-def donated(
+def store_events(
     store: EncryptedStore, stream: EventStream, events: dict[int, list[Event]], now: float
 ) -> dict[int, DonationCounts]:
     """Store checked events of many devices, in one transaction."""

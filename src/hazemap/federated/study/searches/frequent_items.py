@@ -10,11 +10,11 @@ from hazemap.federated.recipes.features import LONGEST_PREFIX, MOST_BINS, Catego
 from hazemap.federated.recipes.recipe import Recipe
 from hazemap.federated.study.searches.item_counts import (
     ItemCounts,
-    asked,
     check_length,
     check_search,
     counted_items,
     frequent_bins,
+    round_query,
 )
 from hazemap.field_types import check_fields
 from hazemap.machine_code.arrays import Ints
@@ -79,7 +79,7 @@ class FrequentSequences:
         """One query for each length, while any sequence is frequent."""
         rule, found = PrefixTree(("",), self.tokens), []
         for number, share in enumerate(self.shares, 1):
-            query = asked(self.recipe, rule, number, share)
+            query = round_query(self.recipe, rule, number, share)
             answer = yield query
             bins = frequent_bins(answer, _with_token(rule), self.most, self.by_noise)
             longer = _longer(rule, bins)
@@ -125,7 +125,7 @@ class ListedSequences:
     def rounds(self, prices: Prices) -> Rounds[ItemCounts]:  # noqa: ARG002 - the answer tells the noise
         """One query, with the whole budget."""
         rule = Categories(self.sequences)
-        answer = yield asked(self.recipe, rule, 1, Fraction(1))
+        answer = yield round_query(self.recipe, rule, 1, Fraction(1))
         bins = frequent_bins(answer, np.arange(1, rule.size), self.most, self.by_noise)
         return counted_items([self.sequences[place - 1] for place in bins], 1, answer, bins)
 
@@ -195,7 +195,7 @@ class HeavyHitters:
         """One query for each step, while any beginning is frequent."""
         rule, found = StringPrefixes(("",), self.alphabet, self.step), []
         for number, share in enumerate(self.shares, 1):
-            answer = yield asked(self.recipe, rule, number, share)
+            answer = yield round_query(self.recipe, rule, number, share)
             bins = frequent_bins(answer, _of_strings(rule), self.most, self.by_noise)
             texts = [rule.string(int(bucket)) for bucket in bins]
             ends = np.array([end for _, end in texts], dtype=bool)

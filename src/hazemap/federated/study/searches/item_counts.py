@@ -1,7 +1,7 @@
 """A search in rounds: recipes that ask the same query with other buckets, and the counts of items that they find."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from math import sqrt
 from typing import NamedTuple
@@ -80,15 +80,7 @@ class ItemCounts(EqualByFields):
     def at(self, places: Ints) -> "ItemCounts":
         """The items at these places."""
         chosen = tuple(self.items[place] for place in places)
-        return ItemCounts(
-            chosen,
-            self.round[places],
-            self.count[places],
-            self.stddev[places],
-            self.kurtosis[places],
-            self.complete[places],
-            self.reports[places],
-        )
+        return ItemCounts(chosen, *(getattr(self, name)[places] for name in _NUMBERS))
 
     def of_round(self, round_: int) -> "ItemCounts":
         """The items that one round found: of a search for sequences, those of so many tokens."""
@@ -101,15 +93,11 @@ class ItemCounts(EqualByFields):
     @classmethod
     def joined(cls, tables: "Sequence[ItemCounts]") -> "ItemCounts":
         """Several tables, one or more, one after the other."""
-        return cls(
-            tuple(item for table in tables for item in table.items),
-            np.concatenate([table.round for table in tables]),
-            np.concatenate([table.count for table in tables]),
-            np.concatenate([table.stddev for table in tables]),
-            np.concatenate([table.kurtosis for table in tables]),
-            np.concatenate([table.complete for table in tables]),
-            np.concatenate([table.reports for table in tables]),
-        )
+        items = tuple(item for table in tables for item in table.items)
+        return cls(items, *(np.concatenate([getattr(table, name) for table in tables]) for name in _NUMBERS))
+
+
+_NUMBERS = tuple(each.name for each in fields(ItemCounts))[1:]
 
 
 def frequent_bins(answer: Answer, among: Ints, most: int, by_noise: Fraction) -> Ints:
@@ -210,7 +198,7 @@ def check_length(longest: int) -> None:
         )
 
 
-def asked(recipe: Recipe, rule: BucketRule, round_: int, share: Fraction) -> Query:
+def round_query(recipe: Recipe, rule: BucketRule, round_: int, share: Fraction) -> Query:
     """The question of one round: by a recipe of its own, so that people draw afresh."""
     return Query(RecipeBins(_priced(recipe, rule, round_, share)), share)
 

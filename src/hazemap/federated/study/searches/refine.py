@@ -9,7 +9,7 @@ import numpy as np
 from hazemap.errors import InputError
 from hazemap.federated.recipes.features import MOST_BINS, NumericEdges
 from hazemap.federated.recipes.recipe import Recipe
-from hazemap.federated.study.searches.item_counts import ItemCounts, asked, check_template, counted_items
+from hazemap.federated.study.searches.item_counts import ItemCounts, check_template, counted_items, round_query
 from hazemap.field_types import EqualByFields, check_fields, own_array
 from hazemap.machine_code.arrays import Floats
 from hazemap.queries.algorithm_disclosure import Disclosure, Learned
@@ -120,7 +120,7 @@ class EdgeRefinement:
         return floor((self.high - self.low) / self.step)
 
     def _asked(self, places: Floats, round_: int, share: Fraction) -> Query:
-        return asked(self.recipe, self._rule(places), round_, share)
+        return round_query(self.recipe, self._rule(places), round_, share)
 
     def _rule(self, places: Floats) -> NumericEdges:
         return NumericEdges(tuple(float(self.low + self.step * place) for place in places))
