@@ -345,7 +345,8 @@ def with_other_values(rng: random.Random, values: Any) -> Any:
         case 0 if isinstance(holder, dict):
             del holder[key]
         case 1 if isinstance(holder, dict):
-            holder[rng.choice(_KEYS)] = holder[key] if rng.random() < 0.5 else rng.choice(_THINGS)
+            thing = holder[key] if rng.random() < 0.5 else rng.choice(_THINGS)
+            holder[rng.choice(_KEYS)] = copy.deepcopy(thing)
         case 2 if isinstance(holder, list):
             holder.insert(key, copy.deepcopy(holder[key]))
         case 3 if isinstance(holder, list):

@@ -92,11 +92,16 @@ def test_everybody_is_in_the_map_once_whoever_is_killed(tmp_path):
 
 def test_a_batch_below_its_minimum_is_not_opened_and_may_be_later(tmp_path):
     with Parent() as parent, Scene(parent, tmp_path, PEOPLE) as scene:
-        scene.crowd.kill()  # everybody is there, and then nobody is
         campaign = ordered(scene, deadlines=Deadlines.all(25))
         assert scene.server.answered("/v1/campaigns", dumps(campaign).encode()).status_code == 201
+        until = time.monotonic() + 120
+        while not any(each["survivors"] for each in scene.status("berlin")["rounds"]):
+            assert time.monotonic() < until, "nobody reports"
+        scene.crowd.kill()  # the round is announced and some have reported, and then nobody is there
         status = scene.ended("berlin")
-        assert status["state"] == "failed" and "0 of 60 people have reported" in status["reason"]
+        [first] = status["rounds"]
+        assert 0 < first["survivors"] < PEOPLE and not first["answered"]
+        assert status["state"] == "failed" and f"{first['survivors']} of 60 people have reported" in status["reason"]
         scene.crowd.start()
         for _ in range(30):
             assert scene.server.answered("/v1/campaigns/berlin/resume", b"").status_code == 204
