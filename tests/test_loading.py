@@ -119,6 +119,22 @@ def test_a_changed_inner_loop_or_constant_is_never_answered_by_old_machine_code(
     assert run(tmp_path, first) == (21, True)
 
 
+def test_an_index_that_another_process_damages_while_a_loop_is_compiled_is_begun_anew(tmp_path, folder, monkeypatch):
+    """A version of hazemap with other names of classes shares the folder: its index cannot be read with ours."""
+    text, begin = TWO_LOOPS.format(constant="SHIFT = 1", factor=2), loop_cache._waiting.begin
+
+    def damage():
+        for file in folder.glob("*.nbi"):
+            file.write_bytes(file.read_bytes()[:100])
+        begin()
+
+    assert run(tmp_path, text) == (21, False)
+    for file in folder.glob("*.nbc"):
+        file.unlink()
+    monkeypatch.setattr(loop_cache._waiting, "begin", damage)
+    assert run(tmp_path, text) == (21, False)
+
+
 TWO_INSTRUCTIONS = """
 from llvmlite import ir
 from numba.extending import intrinsic

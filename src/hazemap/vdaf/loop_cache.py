@@ -195,9 +195,19 @@ class _Kept:
             return
         try:
             with _alone():
-                self._files.save_overload(signature, made)
+                self._replace(signature, made)
         except OSError as error:
             _waiting.unkept = f"cannot keep them in {folder()} ({error.strerror})"
+
+    def _replace(self, signature: Any, made: Any) -> None:
+        """Add machine code to the index; begin a new one where that of another version names a class we lack."""
+        try:
+            self._files.save_overload(signature, made)
+        except OSError:
+            raise
+        except Exception:
+            self._files.flush()
+            self._files.save_overload(signature, made)
 
 
 @contextmanager
