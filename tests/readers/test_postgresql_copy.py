@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hazemap.engines.duckdb_connection import DuckDBConnection, SqlQuery
+from hazemap.engines.duckdb_connection import DuckDBConnection, TableQuery
 from hazemap.engines.table_source import FED
 from hazemap.errors import FileError, InputError
 from hazemap.readers import postgresql_copy
@@ -192,7 +192,7 @@ def test_what_a_feed_says_when_it_fails_is_what_is_said():
     for sql in ("SELECT a + 1 FROM " + FED, None):
         connection = DuckDBConnection(1 << 28, 1)
         with pytest.raises(FileError, match=r"^the connection broke$"):
-            list(connection.stream(SqlQuery(sql, Breaking(), ("a",)), "it"))
+            list(connection.stream(TableQuery(sql, Breaking(), ("a",)), "it"))
 
 
 def test_without_psycopg_it_is_said_what_to_install(monkeypatch):

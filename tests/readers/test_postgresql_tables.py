@@ -27,7 +27,7 @@ from hazemap.privacy.ledger import Ledger
 from hazemap.publish import release, stats
 from hazemap.readers import postgresql_copy
 from hazemap.readers.open_table import open_table
-from hazemap.readers.postgresql_copy import Session
+from hazemap.readers.postgresql_copy import PostgresqlSession
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.district_layers import DistrictLayer
 from hazemap.spatial.districts import Districts
@@ -90,7 +90,7 @@ def url(server: str, name: str = "t.visits") -> str:
 @contextmanager
 def killed_in_the_middle(server: str, monkeypatch) -> Iterator[list[int]]:
     """Have the server end the reader's connection once the first rows have come."""
-    real, killed = Session.copied, list[int]()
+    real, killed = PostgresqlSession.copied, list[int]()
 
     def cut(self, *arguments):
         rows = real(self, *arguments)
@@ -103,7 +103,7 @@ def killed_in_the_middle(server: str, monkeypatch) -> Iterator[list[int]]:
 
     with monkeypatch.context() as patched:
         patched.setattr(postgresql_copy, "CHUNK", 1 << 16)
-        patched.setattr(Session, "copied", cut)
+        patched.setattr(PostgresqlSession, "copied", cut)
         yield killed
 
 

@@ -22,7 +22,7 @@ from hazemap.engines.arrow_arrays import floats
 from hazemap.engines.duckdb_connection import DuckDBConnection
 from hazemap.engines.memory import measured
 from hazemap.engines.person_ids import Coded, IdColumnReader, Ids
-from hazemap.engines.row_query import Layout
+from hazemap.engines.row_query import TableLayout
 from hazemap.engines.streaming.cell_counter import counters_for, gathered
 from hazemap.engines.streaming.one_vote_per_person import EvenVotePerPerson, OneVotePerPerson
 from hazemap.engines.streaming.per_person_bottom_k import CellSample, PersonCellMeans, RowSample
@@ -87,7 +87,7 @@ class EngineTable:
     def __init__(
         self,
         connection: DuckDBConnection,
-        layout: Layout,
+        layout: TableLayout,
         key: SamplingKey,
         memory_limit: int,
         threads: int,

@@ -18,7 +18,7 @@ BATCH = 1 << 15
 
 
 @dataclass(frozen=True)
-class SqlQuery:
+class TableQuery:
     """A query in SQL; or of the rows that a feed calls `fed`, with the columns that it needs.
 
     A feed whose columns are all that is asked for, in this order, is not shown to DuckDB, and needs no `sql`.
@@ -33,7 +33,7 @@ class DuckDBConnection:
     """A database in memory that spills to a folder of its own, which goes when it does.
 
     >>> connection = DuckDBConnection(memory_limit=1 << 30, threads=1)
-    >>> [batch.num_rows for batch in connection.stream(SqlQuery("SELECT 1"), "a number")]
+    >>> [batch.num_rows for batch in connection.stream(TableQuery("SELECT 1"), "a number")]
     [1]
     """
 
@@ -97,15 +97,15 @@ class DuckDBConnection:
                 return {}
             return {key: kind for each in schema for key, kind in self.kinds_of(pyarrow.schema([each]), name).items()}
 
-    def stream(self, query: SqlQuery, name: str) -> Generator[Any, None, None]:
+    def stream(self, query: TableQuery, name: str) -> Generator[Any, None, None]:
         """Arrow record batches of a query, in the order of the rows. Close it before asking anything else."""
         yield from self._stream(query, name, "true")
 
-    def stream_in_any_order(self, query: SqlQuery, name: str) -> Generator[Any, None, None]:
+    def stream_in_any_order(self, query: TableQuery, name: str) -> Generator[Any, None, None]:
         """The same, a little faster, where nothing is drawn by the order of the rows."""
         yield from self._stream(query, name, "false")
 
-    def _stream(self, query: SqlQuery, name: str, ordered: str) -> Generator[Any, None, None]:
+    def _stream(self, query: TableQuery, name: str, ordered: str) -> Generator[Any, None, None]:
         if query.sql is not None:
             self._duckdb.execute(f"SET preserve_insertion_order = {ordered}")
         told = list[HazemapError]()

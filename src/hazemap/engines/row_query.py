@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hazemap.engines.arrow_arrays import floats, texts, valid
 from hazemap.engines.coordinate_readers import Points, TwoColumns
-from hazemap.engines.duckdb_connection import SqlQuery, quoted
+from hazemap.engines.duckdb_connection import TableQuery, quoted
 from hazemap.engines.person_ids import IdColumnReader, Ids
 from hazemap.engines.table_source import FED, Feed
 from hazemap.errors import TableError
@@ -55,7 +55,7 @@ class Roles:
             raise TypeError("this part of the source has no ids: ask `Layout.need_ids` first")
         return self.person
 
-    def query(self, selected: Sequence[str], where: Sequence[str] = ()) -> SqlQuery:
+    def query(self, selected: Sequence[str], where: Sequence[str] = ()) -> TableQuery:
         """These columns of the rows asked for."""
         conditions = (*self.where, *where)
         named = ", ".join(f"{column} AS c{i}" for i, column in enumerate(selected))
@@ -65,21 +65,21 @@ class Roles:
             feed, relation = self.checking, FED
         sql = f"SELECT {named} FROM {relation}{filtered}"  # noqa: S608 - quoted
         if feed is None:
-            return SqlQuery(sql)
+            return TableQuery(sql)
         fed = {quoted(column): column for column in feed.columns}
         if not conditions and all(column in fed for column in selected):
-            return SqlQuery(None, feed, tuple(fed[column] for column in selected))
+            return TableQuery(None, feed, tuple(fed[column] for column in selected))
         needed = tuple(column for name, column in fed.items() if name in sql)  # none is missed
         if len({column.lower() for column in needed}) < len(needed):
             raise TableError(
                 f"SQL does not tell the columns {', '.join(needed)} apart, of which two differ in capitals alone: "
                 "rename one"
             )
-        return SqlQuery(sql, feed, needed)
+        return TableQuery(sql, feed, needed)
 
 
 @dataclass(frozen=True)
-class Layout:
+class TableLayout:
     """The roles of the columns of a source, in each of its parts, and the rows asked for."""
 
     name: str
@@ -142,7 +142,7 @@ class Layout:
         """The box, where the query does not leave out what lies outside: such rows are `NOWHERE`."""
         return None if self._pushed(bounding) else self.box
 
-    def queries(self, bounding: Bounding) -> Iterator[SqlQuery]:
+    def queries(self, bounding: Bounding) -> Iterator[TableQuery]:
         """The queries, one a part, for the rows that a rule weighs: perhaps ids, the places, perhaps weights."""
         if not isinstance(bounding, RowIsPerson):
             self.need_ids()
@@ -156,7 +156,7 @@ class Layout:
                 part = replace(part, feed=part.near)  # noqa: PLW2901
             yield part.query(columns, self._inside(part) if self._pushed(bounding) else ())
 
-    def selecting(self, columns: Callable[[Roles], Sequence[str]]) -> Iterator[SqlQuery]:
+    def selecting(self, columns: Callable[[Roles], Sequence[str]]) -> Iterator[TableQuery]:
         """The queries for the columns that `columns` names in each part."""
         for part in self.parts:
             yield part.query(columns(part))

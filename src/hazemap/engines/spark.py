@@ -84,7 +84,7 @@ class SparkTable(EngineTable):
             raise TypeError("a table on Spark is fed by Spark")
         return query.feed.frame(query.columns)
 
-    def _task(self, tree: Tree, bounding: Bounding, slices: int) -> tasks.Task:
+    def _task(self, tree: Tree, bounding: Bounding, slices: int) -> tasks.SparkTask:
         parts = tuple(
             replace(part, feed=part.feed.arriving(), near=None)
             for part in self._layout.parts
@@ -92,9 +92,9 @@ class SparkTable(EngineTable):
         )
         layout = replace(self._layout, parts=parts)
         watched = None if self._watch is None else self._watch.key
-        return tasks.Task(layout, tree, bounding, self._key, watched, self._memory_limit, slices)
+        return tasks.SparkTask(layout, tree, bounding, self._key, watched, self._memory_limit, slices)
 
-    def _gathered(self, task: tasks.Task, votes: Any) -> Votes:
+    def _gathered(self, task: tasks.SparkTask, votes: Any) -> Votes:
         """The votes of all slices. `PeopleDidNotFit` where they are not of everybody."""
         added = votes.repartition("slice").mapInArrow(task.run(tasks.add_votes), _schema())
         notes, found = list[bytes](), list[Votes]()

@@ -1,6 +1,6 @@
 """What hazemap does on Spark's executors: rows become messages, messages votes, and votes sums.
 
-Each is a function of `DataFrame.mapInArrow`, pickled with a `Task`: a generator over Arrow batches that gives others.
+Each is a function of `DataFrame.mapInArrow`, pickled with a `SparkTask`: generators over Arrow batches that give more.
 What it gives is all that it does, so a task that fails and is tried again changes nothing. An error in words is a
 message too: Spark would try it again, and quote it among rows. Whatever a rule is, its own loop of
 `engines.streaming` applies it, under the same keyed hash as anywhere else.
@@ -21,7 +21,7 @@ from hazemap.cells import Tree
 from hazemap.engines.duckdb import EngineTable, ReadReport, at_work
 from hazemap.engines.duckdb_connection import DuckDBConnection
 from hazemap.engines.person_ids import TextIds
-from hazemap.engines.row_query import Layout
+from hazemap.engines.row_query import TableLayout
 from hazemap.engines.spark_messages import NOTES, Notes, RowForm, RowSender, received, sent, votes_read, votes_sent
 from hazemap.engines.streaming.cell_counter import SparseCellCounter, counters_for
 from hazemap.engines.streaming.person_groups import PersonGroup
@@ -45,10 +45,10 @@ class ArrivingFeed(Feed, Protocol):
 
 
 @dataclass(frozen=True)
-class Task:
+class SparkTask:
     """All that a task must know: the roles of columns, tree, rule, keys, memory for people, and number of slices."""
 
-    layout: Layout
+    layout: TableLayout
     tree: Tree
     bounding: Bounding
     key: SamplingKey
@@ -57,7 +57,7 @@ class Task:
     slices: int
     version: str = __version__
 
-    def run(self, step: "Callable[[Task, Batches], Batches]") -> Callable[[Batches], Batches]:
+    def run(self, step: "Callable[[SparkTask, Batches], Batches]") -> Callable[[Batches], Batches]:
         """A step as `mapInArrow` takes it."""
 
         def work(batches: Batches) -> Batches:
@@ -84,11 +84,11 @@ class PartTable(EngineTable):
         super().__init__(*given)
         self.watch(watch)
 
-    def counted(self, task: Task) -> Votes:
+    def counted(self, task: SparkTask) -> Votes:
         """The votes of rows that are people of their own."""
         return self._read_rows(task.tree, task.bounding)
 
-    def coded(self, task: Task) -> Iterator[Any]:
+    def coded(self, task: SparkTask) -> Iterator[Any]:
         """Row batches (`streaming.person_index.RowBatch`), in the order of the rows."""
         ids = self._layout.need_ids()
         words = KeyWords.expanded(self._key, type(task.bounding).__name__)
@@ -107,7 +107,7 @@ class PartTable(EngineTable):
         return Notes(report.rows, report.without_person, report.nowhere, sample=sample).written()
 
 
-def report_failures(task: Task, step: Callable[[Task, Batches], Batches], batches: Batches) -> Batches:
+def report_failures(task: SparkTask, step: Callable[[SparkTask, Batches], Batches], batches: Batches) -> Batches:
     """The step's batches; an error in words as the last message, when all that was to be read is read."""
     try:
         if task.version != __version__:
@@ -133,14 +133,14 @@ def settle() -> None:
     gc.freeze()
 
 
-def count_rows(task: Task, batches: Batches) -> Batches:
+def count_rows(task: SparkTask, batches: Batches) -> Batches:
     """Rows that are people of their own, counted: O(cells) memory and output for each task."""
     table = task.table(batches)
     yield from votes_sent(table.counted(task), task.slices)
     yield sent([(NOTES, table.notes())])
 
 
-def send_rows(task: Task, batches: Batches) -> Batches:
+def send_rows(task: SparkTask, batches: Batches) -> Batches:
     """Rows that count, to the slices of their people: 12 bytes a row, 16 where there are more than 2³² cells.
 
     Weights are 8 more, and ids that are texts 4 more than their letters.
@@ -163,7 +163,7 @@ def number_of_part() -> int:
     return int(context.partitionId())
 
 
-def bound_people(task: Task, batches: Batches) -> Batches:
+def bound_people(task: SparkTask, batches: Batches) -> Batches:
     """Of each person what the rule leaves, added up: O(people of a slice + cells) memory, whoever has how many rows.
 
     Where the people of a slice do not fit, the notes say so, and the votes are not all.
@@ -196,7 +196,7 @@ def finished(group: Any) -> bool:
     return not group.busy
 
 
-def add_votes(task: Task, batches: Batches) -> Batches:
+def add_votes(task: SparkTask, batches: Batches) -> Batches:
     """Votes of a slice of all cells, added up: O(cells of the slice)."""
     tally, notes, some = SparseCellCounter(), list[bytes](), False
     for where, messages in received(batches):
@@ -211,7 +211,7 @@ def add_votes(task: Task, batches: Batches) -> Batches:
         yield sent([(NOTES, together(task, notes).written())])
 
 
-def together(task: Task, messages: list[bytes]) -> Any:
+def together(task: SparkTask, messages: list[bytes]) -> Any:
     """The notes of several tasks as those of one, with at most one sample."""
     notes = Notes.read(messages)
     if task.watched is not None and notes.sample:
@@ -222,7 +222,7 @@ def together(task: Task, messages: list[bytes]) -> Any:
     return notes
 
 
-def form_of(task: Task) -> Any:
+def form_of(task: SparkTask) -> Any:
     """How rows are written on their way to the slices (`spark_messages.RowForm`)."""
     return RowForm.of(
         task.tree,

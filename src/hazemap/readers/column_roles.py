@@ -18,7 +18,7 @@ from hazemap.values.marks import Marks
 
 
 @dataclass(frozen=True)
-class Role:
+class ColumnRole:
     """A role, how to name its column, and the names it usually has: the first line of them that fits wins.
 
     >>> LON.column(["User ID", "Longitude", "lat"], None)
@@ -109,7 +109,7 @@ def _plain(name: str) -> str:
     return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
-PERSON = Role(
+PERSON = ColumnRole(
     "person",
     "person",
     (
@@ -120,13 +120,13 @@ PERSON = Role(
         ),
     ),
 )
-LON = Role("longitude", "lon", (("lon", "lng", "long", "longitude"), ("x",)))
-LAT = Role("latitude", "lat", (("lat", "latitude"), ("y",)))
-CELL = Role("H3 cell", "cell-column", ())
-TIME = Role("time", "time", (("ts", "time", "timestamp", "datetime", "date"),))
-VALUE = Role("weight of a row", "value", ())
-MARK = Role("mark of a row", "mark", ())
-MEASURED = Role("value of a row", "value", ())
+LON = ColumnRole("longitude", "lon", (("lon", "lng", "long", "longitude"), ("x",)))
+LAT = ColumnRole("latitude", "lat", (("lat", "latitude"), ("y",)))
+CELL = ColumnRole("H3 cell", "cell-column", ())
+TIME = ColumnRole("time", "time", (("ts", "time", "timestamp", "datetime", "date"),))
+VALUE = ColumnRole("weight of a row", "value", ())
+MARK = ColumnRole("mark of a row", "mark", ())
+MEASURED = ColumnRole("value of a row", "value", ())
 """The measured value, such as a speed or a delay."""
 
 
@@ -151,7 +151,7 @@ def marked_columns(columns: Iterable[str], marks: Marks) -> dict[str, tuple[str 
     return {named[name]: values for name, values in marks.columns.items()}
 
 
-def number_of(part: SourcePart, role: Role, column: str) -> str:
+def number_of(part: SourcePart, role: ColumnRole, column: str) -> str:
     """A column of numbers, as DOUBLE; NULL for text that is none."""
     kind, name = part.kinds[column], quoted(column)
     if kind == "DOUBLE":

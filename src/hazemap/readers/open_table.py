@@ -13,7 +13,7 @@ from hazemap.engines.coordinate_readers import CellColumn, Points, Reprojected, 
 from hazemap.engines.duckdb import EngineTable, Progress
 from hazemap.engines.duckdb_connection import DuckDBConnection, quoted
 from hazemap.engines.person_ids import IdColumnReader, Ids, ids_of
-from hazemap.engines.row_query import Layout, Roles
+from hazemap.engines.row_query import Roles, TableLayout
 from hazemap.engines.spark import ClusterFeed, SparkTable
 from hazemap.engines.table_source import ChoosingFeed, Feed, Geometry, SourcePart, TableSource
 from hazemap.errors import InputError, TableError
@@ -169,7 +169,7 @@ def layout_of(
     until: Limit = None,
     time_format: TimeFormat = "iso",
     unplaced: str | None = None,
-) -> Layout:
+) -> TableLayout:
     """The roles of the columns of a source, as in `open_table`, from what its parts declare."""
     columns = source.columns
     geometry = source.geometry if lon is None and lat is None and cell is None else None
@@ -212,7 +212,7 @@ def layout_of(
                 near=near,
             )
         )
-    return Layout(
+    return TableLayout(
         source.name,
         source.rows,
         ids,

@@ -326,7 +326,7 @@ _LOST = ("08", "57P")
 """Classes of SQLSTATE: the connection, and the server's going away."""
 
 
-class Session:
+class PostgresqlSession:
     """A connection with one snapshot, which ends with it, or with a reading that did not come to its end.
 
     A sample draws by the rank of a row among its person's rows, so their order is kept as far as SQL can.

@@ -32,7 +32,7 @@ from hazemap.readers.postgresql_copy import (
     ZONED,
     ColumnType,
     Decoder,
-    Session,
+    PostgresqlSession,
     raw_bytes,
 )
 from hazemap.sources.source import DatabaseTable
@@ -87,7 +87,7 @@ class PointType:
         return [f"{quoted(column)} OPERATOR({of}.&&) {of}.ST_MakeEnvelope({edges}, {WGS84})"]
 
 
-def point_types(session: Session, declared: Sequence[tuple[str, int, int]]) -> dict[str, PointType | str]:
+def point_types(session: PostgresqlSession, declared: Sequence[tuple[str, int, int]]) -> dict[str, PointType | str]:
     """The columns of PostGIS among those that are declared: name, number of the type, and its modifier.
 
     One that declares other shapes than points is called by its type. One that declares no reference system has none.
@@ -119,7 +119,7 @@ def point_types(session: Session, declared: Sequence[tuple[str, int, int]]) -> d
     return found
 
 
-def _system(session: Session, schema: str, srid: int) -> str | None:
+def _system(session: PostgresqlSession, schema: str, srid: int) -> str | None:
     """A reference system as PROJ knows it; None where a column declares none."""
     if srid == WGS84:
         return CRS84
@@ -152,7 +152,7 @@ class CopiedTable:
     these numbers as doubles.
     """
 
-    session: Session
+    session: PostgresqlSession
     relation: str
     types: Mapping[str, ColumnType | PointType | str]
     conditions: tuple[str, ...] = ()
@@ -232,7 +232,7 @@ def open_database(url: DatabaseTable) -> TableSource:
     `FileError` for a server that cannot be reached, and for a table that is not
     there or may not be read.
     """
-    session = Session(url)
+    session = PostgresqlSession(url)
     relation = _relation(session, url)
     declared = session.described(relation)
     points = point_types(session, declared)
@@ -246,7 +246,7 @@ def open_database(url: DatabaseTable) -> TableSource:
     return TableSource(session.name, (SourcePart(FED, kinds, feed, feed.numbers),), None, geometry)
 
 
-def _relation(session: Session, url: DatabaseTable) -> str:
+def _relation(session: PostgresqlSession, url: DatabaseTable) -> str:
     """The quoted name of a table or view, with its schema; `FileError` where there is none."""
     found = session.ask(
         "SELECT n.nspname, c.relname, c.relkind::pg_catalog.text FROM pg_catalog.pg_class c"
@@ -264,7 +264,7 @@ def _relation(session: Session, url: DatabaseTable) -> str:
     return f"{quoted(schema)}.{quoted(name)}"
 
 
-def _other_types(session: Session, numbers: Sequence[int]) -> dict[int, ColumnType | str]:
+def _other_types(session: PostgresqlSession, numbers: Sequence[int]) -> dict[int, ColumnType | str]:
     """Types by their numbers: those of listed values are texts, of others only the name is known."""
     found = session.ask(
         "SELECT oid::pg_catalog.int8, pg_catalog.format_type(oid, NULL), typtype::pg_catalog.text"

@@ -13,14 +13,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from hazemap.engines.duckdb_connection import DuckDBConnection, SqlQuery, quoted
+from hazemap.engines.duckdb_connection import DuckDBConnection, TableQuery, quoted
 from hazemap.engines.table_source import SourcePart, TableSource
 from hazemap.errors import FileError, InputError, TableError
 from hazemap.federated.service.access_tokens import kept, known_token, named, token_file
 from hazemap.files.text_files import MOST, read_text, toml_table
 from hazemap.gdal.own_files import open_tiff
 from hazemap.privacy.ledger import Ledger
-from hazemap.readers.column_roles import LAT, LON, PERSON, TIME, Role, are_degrees
+from hazemap.readers.column_roles import LAT, LON, PERSON, TIME, ColumnRole, are_degrees
 from hazemap.readers.csv_files import CsvDialect
 from hazemap.readers.file_formats import ENDINGS, files_of
 from hazemap.readers.open_table import LEAST_FOR_DUCKDB, PLAIN, source_of
@@ -338,7 +338,7 @@ def _guessed(source: TableSource) -> dict[str, str]:
     return found
 
 
-def _column(source: TableSource, name: str, role: Role) -> dict[str, str]:
+def _column(source: TableSource, name: str, role: ColumnRole) -> dict[str, str]:
     with suppress(TableError):
         return {name: role.column(source.columns, None)}
     return {}
@@ -350,7 +350,7 @@ def _first_rows(
     feed = part.feed or part.checking
     if feed is None:
         names = ", ".join(quoted(name) for name in columns)
-        query = SqlQuery(f"SELECT {names} FROM {part.relation} LIMIT {ROWS}")  # noqa: S608 - quoted names
+        query = TableQuery(f"SELECT {names} FROM {part.relation} LIMIT {ROWS}")  # noqa: S608 - quoted names
         batches = connection.stream(query, source.name)
     else:
         batches = feed.batches(columns)

@@ -7,7 +7,7 @@ from hazemap.cells import Cells, Tree
 from hazemap.engines.streaming.cell_counter import CellCounter
 from hazemap.engines.streaming.keyed_hash import high_product, number
 from hazemap.engines.streaming.person_index import RowBatch
-from hazemap.engines.streaming.row_buffer import Entries, PackedRowBuffer, RowBuffer
+from hazemap.engines.streaming.row_buffer import BufferColumns, PackedRowBuffer, RowBuffer
 from hazemap.machine_code.arrays import Ints
 from hazemap.tables import contribution_bounding as bounding
 from hazemap.vdaf.compiled_loops import compiled
@@ -65,7 +65,7 @@ def _append(
     weights: NDArray[np.int64],
     rows: NDArray[np.int64],
     places: NDArray[np.int64],
-    entries: Entries,
+    entries: BufferColumns,
     size: int,
 ) -> None:
     place, word, value = entries
@@ -74,7 +74,7 @@ def _append(
 
 
 @compiled
-def _fold(entries: Entries, size: int) -> int:
+def _fold(entries: BufferColumns, size: int) -> int:
     place, word, value = entries
     kept = 0
     for i in range(size):

@@ -16,7 +16,7 @@ from hazemap.cells import Cells
 from hazemap.engines.streaming.cell_counter import CellCounter
 from hazemap.engines.streaming.keyed_hash import number
 from hazemap.engines.streaming.person_index import RowBatch
-from hazemap.engines.streaming.row_buffer import Entries, RowBuffer, filled
+from hazemap.engines.streaming.row_buffer import BufferColumns, RowBuffer, filled
 from hazemap.tables.contribution_bounding import OwnMeans
 from hazemap.values.cell_slot_counters import RUN
 from hazemap.vdaf.compiled_loops import compiled
@@ -35,7 +35,7 @@ def _append(
     places: NDArray[np.int64],
     people: NDArray[np.uint64],
     most: int,
-    entries: Entries,
+    entries: BufferColumns,
     size: int,
 ) -> tuple[int, int]:
     """A row draws for its rank among its person's rows, if they are `ranked`, or else for its cell."""
@@ -122,7 +122,7 @@ class CellSample(BottomKSample):
 
 
 @compiled
-def _fold(entries: Entries, size: int, people: NDArray[np.uint64], most: int) -> int:
+def _fold(entries: BufferColumns, size: int, people: NDArray[np.uint64], most: int) -> int:
     """Keep the `most` smallest distinct words of each place, in a row buffer in order; its new size."""
     place, word, value = entries
     kept, held = 0, 0
@@ -158,7 +158,7 @@ def _append_records(
     places: NDArray[np.int64],
     people: NDArray[np.uint64],
     most: int,  # noqa: ARG001 - as of all samples
-    entries: Entries,
+    entries: BufferColumns,
     size: int,
 ) -> tuple[int, int]:
     place, word, _ = entries
@@ -211,7 +211,7 @@ class PersonCellMeans(BottomKSample):
 
 
 @compiled
-def _fold_places(entries: Entries, size: int, people: NDArray[np.uint64], most: int) -> int:
+def _fold_places(entries: BufferColumns, size: int, people: NDArray[np.uint64], most: int) -> int:
     """Keep the `most` places that draw the smallest numbers, of each person in a row buffer in order; its new size."""
     place, word, _ = entries
     kept, begin = 0, 0
@@ -256,7 +256,7 @@ def _fold_places(entries: Entries, size: int, people: NDArray[np.uint64], most: 
 
 @compiled
 def _divide(
-    entries: Entries, size: int, begin: int, until: NDArray[np.int64], records: int
+    entries: BufferColumns, size: int, begin: int, until: NDArray[np.int64], records: int
 ) -> tuple[int, NDArray[np.uint64], NDArray[np.int64]]:
     """Counters and weights of the entries from `begin` on, some tens of thousands of them: the twin of `_own_means`."""
     place, word, _ = entries

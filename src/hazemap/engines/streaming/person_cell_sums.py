@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from hazemap.engines.streaming.keyed_hash import mix, number
 from hazemap.engines.streaming.person_index import NumberedPeople, RowBatch
 from hazemap.engines.streaming.person_index import PersonIndex as Ids
-from hazemap.engines.streaming.row_buffer import Entries, RowBuffer, enlarged, grown
+from hazemap.engines.streaming.row_buffer import BufferColumns, RowBuffer, enlarged, grown
 from hazemap.errors import TableError
 from hazemap.machine_code.arrays import Ints
 from hazemap.tables import keyed_hash as draws
@@ -168,7 +168,7 @@ def _draw(
     slots: int,
     seeds: NDArray[np.uint64],
     people: Ints,
-    entries: Entries,
+    entries: BufferColumns,
     places: NDArray[np.int32],
 ) -> None:
     """The person of each pair, the number that its place draws, the pair itself; and its place."""

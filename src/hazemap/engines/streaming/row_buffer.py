@@ -52,7 +52,7 @@ def grown(array: NDArray[Kind], used: int, more: int) -> NDArray[Kind]:
     return enlarged(array, used, max(used + more, used + used // 2))
 
 
-class Entries(NamedTuple):
+class BufferColumns(NamedTuple):
     """The columns of a row buffer: whose each entry is (a place), a word to order by, and perhaps a value."""
 
     place: NDArray[np.uint32]
@@ -76,9 +76,9 @@ class RowBuffer:
         return 28 if self._valued else 20
 
     @property
-    def entries(self) -> Entries:
+    def entries(self) -> BufferColumns:
         """The columns, for compiled loops."""
-        return Entries(self.place, self.word, self.value)
+        return BufferColumns(self.place, self.word, self.value)
 
     @property
     def capacity(self) -> int:

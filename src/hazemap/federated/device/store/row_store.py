@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hazemap.engines.arrow_arrays import floats, valid
 from hazemap.engines.duckdb_connection import DuckDBConnection
 from hazemap.engines.memory import MemoryTable
-from hazemap.engines.row_query import Layout, Roles
+from hazemap.engines.row_query import Roles, TableLayout
 from hazemap.engines.table_source import TableSource
 from hazemap.errors import InputError
 from hazemap.federated.device.store.answer_records import leave_all
@@ -257,7 +257,7 @@ def _wanted(part: Roles, with_ids: bool) -> list[str]:
     return [*columns, f"CAST({part.need_person()} AS VARCHAR)"] if with_ids else columns
 
 
-def _columns(layout: Layout, batch: list[Any], with_ids: bool) -> Batch:
+def _columns(layout: TableLayout, batch: list[Any], with_ids: bool) -> Batch:
     width = layout.width
     known = layout.columns(layout.arrived(batch, 0)[:width])
     nothing = np.full(len(known["lon"]), np.nan)
