@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hazemap.errors import InputError
-from hazemap.planning.simulated_map import simulated
+from hazemap.planning.release_plan import simulated
 from hazemap.specs.release_spec import ReleaseSpec
 
 BOX = "2.2,48.8,2.5,48.95"

@@ -46,7 +46,7 @@ def plan(
 
     Error bars are exact. What depends on where people are was tried on a made-up city with as many people.
     """
-    from hazemap.planning.release_plan import advice, facts, heading, planned
+    from hazemap.planning.release_plan import advice, facts, planned
     from hazemap.specs.release_spec import ReleaseSpec
 
     order = specified(ctx, ReleaseSpec, spec, asked, table=False)
@@ -68,7 +68,7 @@ def plan(
     deliver(
         {**facts(made, order.method), "picture": picture and str(picture)},
         as_json,
-        heading(made),
+        made.heading,
         _table(made),
         "",
         *advice(made, order.method),
@@ -121,13 +121,12 @@ def _draw(made: "Plan", path: Path) -> None:
     import numpy as np
 
     from hazemap.draw import ErrorCurve, draw_plan, save
-    from hazemap.planning.release_plan import heading
 
     sides = np.array([level.metres for level in made.levels])
     average, typical = (np.array([getattr(level, name) for level in made.levels]) for name in ("average", "typical"))
     curves = [ErrorCurve("a typical person's cell", sides, typical), ErrorCurve("an average cell", sides, average)]
     title = f"How sure could cells be? {made.people:,} people, {made.budget}"
-    save(draw_plan(curves, chosen=made.flat.metres, title=title, caption=heading(made)), path)
+    save(draw_plan(curves, chosen=made.flat.metres, title=title, caption=made.heading), path)
 
 
 def show_plan_of_statistics(as_json: bool, spec: "StatisticsSpec") -> None:

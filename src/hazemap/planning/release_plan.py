@@ -2,7 +2,8 @@
 
 The error bars are exact, since noise is public. How people are spread is unknown beforehand, so everything that depends
 on it is tried on a city that does not exist (`synthetic_city.py`), with so many people and real prices; it is an
-expectation for a typical city, and says so. A plan has the same words in a terminal and in a browser.
+expectation for a typical city, and says so. A plan has the same words in a terminal and in a browser. `simulated` draws
+the map of the city beside its truth.
 """
 
 from dataclasses import asdict, dataclass, replace
@@ -18,7 +19,8 @@ from hazemap.cells import Leaves, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import reach
-from hazemap.planning.synthetic_city import CityInSlots, PlotLevel, SyntheticTable, median, middle
+from hazemap.machine_code.arrays import Floats
+from hazemap.planning.synthetic_city import DETAIL, CityInSlots, PlotLevel, SyntheticTable, median, middle
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.mechanisms import Noise, noise_for
 from hazemap.privacy.random_stream import Stream
@@ -305,11 +307,6 @@ def _asked(question: Question) -> Leaves:
     raise InputError(f"a uniform grid needs counts of cells, not {type(question).__name__}")
 
 
-def heading(made: Plan) -> str:
-    """The question of the plan."""
-    return made.heading
-
-
 def facts(made: Plan, method: str) -> dict[str, Any]:
     """A plan for machines; `method` is the name of the one that was asked for."""
     return {
@@ -361,3 +358,65 @@ def _of_slots(made: Plan, slots: ExpectedSlots) -> list[str]:
         f"± {slots.cell:,.3g} {counted} (standard error), everybody in a slot to ± {slots.stddev:,.3g}. A slot's map "
         f"misplaces {percent(slots.misplaced)} of its people.",
     ]
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedMap:
+    """People per km² on the plots of the made-up city, float64[side, side], north at the top; NaN outside of the box.
+
+    `truth` is how they live there, `shown` what the map tells of it, in so many `cells`.
+
+    >>> made = simulated(ReleaseSpec.of(box="2.2,48.8,2.5,48.95", epsilon=1), people=10_000)
+    >>> made.truth.shape == made.shown.shape == (512, 512), made.cells > 100
+    (True, True)
+    """
+
+    truth: Floats
+    shown: Floats
+    cells: int
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """Densities between which colours change: from where a tenth of the people live less densely, to the top 1 %.
+
+        It is that of the truth, whatever the map shows, so that pictures at two prices can be compared.
+        """
+        density = np.sort(self.truth[self.truth > 0])
+        until = np.cumsum(density)
+        low, high = (float(density[np.searchsorted(until, share * until[-1])]) for share in (0.1, 0.99))
+        return low, high
+
+
+def simulated(spec: ReleaseSpec, people: int) -> SimulatedMap:
+    """Simulate the map of a specification on the made-up city with this many people; the same every time.
+
+    Errors are those of `planned`.
+    """
+    trial = trial_for(spec, people)
+    rule = replace(spec.bounding, outside=Outside.DROP)
+    method = Adaptive(trial.tree, rule) if spec.method == "auto" else method_for_trial(spec, trial, rule)
+    trust = Curator(trial, Stream.fixed(b"the noise of a picture"))
+    made = run(method, trust, spec.budget, Unrecorded()).value
+    at = made.cells.locate(trial.base_in(made.cells.tree))
+    km2 = _plot_area(trial.box)
+    plots = np.bincount(at, minlength=made.cells.size)[at]  # a cell's people lie evenly on its plots
+    shown = np.maximum(made.values, 0)[at] / (rule.sensitivity.l1 / rule.unit) / plots
+    return SimulatedMap(_grid(trial.box, trial.density * people / km2), _grid(trial.box, shown / km2), made.cells.size)
+
+
+def _plot_area(box: Box) -> float:
+    """The km² of a plot in the middle of the box."""
+    square = Quadtree.around(box, DETAIL)
+    plots = square.grid(DETAIL)
+    return float(square.area(plots[len(plots) // 2, len(plots) // 2 : len(plots) // 2 + 1])[0]) / 1e6
+
+
+def _grid(box: Box, numbers: Floats) -> Floats:
+    """Numbers of the plots inside a box, as they lie on the ground."""
+    square = Quadtree.around(box, DETAIL)
+    plots = square.grid(DETAIL)
+    west, south, east, north = square.bounds(plots.ravel())
+    inside = box.holds((west + east) / 2, (south + north) / 2)
+    found = np.full(plots.size, np.nan)
+    found[inside] = numbers
+    return found.reshape(plots.shape)

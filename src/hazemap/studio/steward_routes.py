@@ -100,7 +100,7 @@ class StewardRoutes:
             reached = await self._planned(request, statistics_plan.planned, spec)
             return JSONResponse({**_reached(reached), "same_as": same})
         made = await self._planned(request, release_plan.planned, spec, people)
-        words = {"heading": release_plan.heading(made), "advice": release_plan.advice(made, spec.method)}
+        words = {"heading": made.heading, "advice": release_plan.advice(made, spec.method)}
         return JSONResponse({**release_plan.facts(made, spec.method), **words, "same_as": same})
 
     async def plan_picture(self, request: Request, who: Steward) -> Response:
@@ -112,7 +112,7 @@ class StewardRoutes:
 
         def drawn() -> dict[str, Any]:
             from hazemap.draw import draw_grids
-            from hazemap.planning.simulated_map import simulated
+            from hazemap.planning.release_plan import simulated
 
             made = simulated(spec, people)
             truth, shown = draw_grids([made.truth, made.shown], *made.scale)
