@@ -34,7 +34,7 @@ import numpy as np
 import hazemap
 from hazemap.encoders import EvenSplitScores, MedianSplitScores
 from hazemap.errors import HazemapError, HazemapWarning
-from hazemap.execution.run import of_nobody, rehearsed
+from hazemap.execution.run import answer_of_nobody, rehearse
 from hazemap.privacy.budget import Budget
 from hazemap.queries.algorithm_session import Session, Unrecorded
 from hazemap.queries.noisy_queries import Answer, Choice, Growth, Question
@@ -182,7 +182,7 @@ def _numbers(made: Any, order: Order) -> tuple[dict[str, Any], float]:
 
 def hostile_answer(rng: random.Random, question: Question, price: Budget) -> Answer:
     """What some table and some noise may answer: nothing, crowds in one place or everywhere, fewer than nobody."""
-    draw, honest = np.random.default_rng(rng.getrandbits(32)), of_nobody(question, price)
+    draw, honest = np.random.default_rng(rng.getrandbits(32)), answer_of_nobody(question, price)
     if isinstance(question, Growth):
         cells = question.tree.root
         for _ in range(rng.randrange(question.tree.depth + 1)):
@@ -217,8 +217,8 @@ def walked(verb: str, order: Order, source: Any, rng: random.Random) -> str:
     kind = ReleaseSpec if verb == "release" else StatisticsSpec
     try:
         spec = kind.of(source if isinstance(source, Path) else None, **order)
-        first = next(rehearsed(spec.algorithm, CURATOR, spec.budget))
-        list(rehearsed(spec.algorithm, CURATOR, spec.budget))
+        first = next(rehearse(spec.algorithm, CURATOR, spec.budget))
+        list(rehearse(spec.algorithm, CURATOR, spec.budget))
     except HazemapError:
         return ""
     if first.share == 1:

@@ -78,16 +78,16 @@ def usual_cap(_no_usual_cap: Callable[[Budget], FirstCap], monkeypatch: pytest.M
 @pytest.fixture(scope="session", autouse=True)
 def _no_looks() -> Generator[Callable[[Question], Fraction | None], None, None]:
     """Made-up tables are small, and a look would often stop them: tests pay at once, but for those of looks."""
-    look_of = run.look_of
+    look_share = run.look_share
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(run, "look_of", lambda _question: None)
-        yield look_of
+        patched.setattr(run, "look_share", lambda _question: None)
+        yield look_share
 
 
 @pytest.fixture
 def looks(_no_looks: Callable[[Question], Fraction | None], monkeypatch: pytest.MonkeyPatch) -> None:
     """A release looks before it spends, as it does for everybody else."""
-    monkeypatch.setattr(run, "look_of", _no_looks)
+    monkeypatch.setattr(run, "look_share", _no_looks)
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ from hazemap.errors import CapExceeded, FileError, HazemapWarning, InputError, L
 from hazemap.execution import run as opening
 from hazemap.execution.crash_recovery import recover, recoverable, sweep
 from hazemap.execution.journal import Journal
-from hazemap.execution.run import folder_of
+from hazemap.execution.run import journal_folder
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.statement import Statement
@@ -85,7 +85,7 @@ def prices(ledger: Ledger) -> list[Fraction]:
 
 
 def journal(ledger: Ledger) -> Path:
-    [path] = folder_of(ledger).glob("*.journal")
+    [path] = journal_folder(ledger).glob("*.journal")
     return path
 
 
@@ -107,7 +107,7 @@ def test_a_full_disk_after_the_charge_loses_nothing(visits, ledger, goal, monkey
     assert all(np.array_equal(a, b.answer.sums) for a, b in zip(kept, made.transcript, strict=True))
     [record] = ledger.history()
     assert (record.released, record.file) == (True, str(goal))
-    assert not list(folder_of(ledger).iterdir())
+    assert not list(journal_folder(ledger).iterdir())
 
 
 def test_a_table_that_others_replace_while_a_run_is_paid_for_is_read_to_its_end(visits, ledger, goal, monkeypatch):
@@ -127,7 +127,7 @@ def test_a_table_that_others_replace_while_a_run_is_paid_for_is_read_to_its_end(
 @pytest.mark.parametrize(
     ("of", "method", "times", "before"),
     [
-        (Session, "__init__", 2, False),  # rehearsed, charged, nothing asked
+        (Session, "__init__", 2, False),  # rehearse, charged, nothing asked
         (Journal, "ask", 2, True),  # one answer kept, the next question not asked
         (Session, "receive", 1, True),  # an answer kept, not yet seen
         (Journal, "end", 1, True),
@@ -145,7 +145,7 @@ def test_a_run_that_dies_between_two_answers_ends_at_no_further_price(
     if method == "remove":
         sweep(ledger)
         assert Release.open(goal).statement.budget == PureDP(1)
-        assert not list(folder_of(ledger).iterdir())
+        assert not list(journal_folder(ledger).iterdir())
         return
     made = recover(1, ledger=ledger)
     assert prices(ledger) == [1]
@@ -420,7 +420,7 @@ def test_a_journal_of_a_run_that_never_paid_is_swept(visits, ledger, goal, monke
         killed(visits, ledger, goal)
     assert journal(ledger).exists()
     sweep(ledger)
-    assert not list(folder_of(ledger).iterdir())
+    assert not list(journal_folder(ledger).iterdir())
     with pytest.raises(InputError, match="holds no charge 1"):
         recover(1, ledger=ledger)
 
@@ -445,10 +445,10 @@ def test_one_journal_that_cannot_be_read_hides_no_other(visits, ledger, goal, mo
         with monkeypatch.context() as patched:
             dies(patched, Release, "save")
             killed(visits, ledger, goal.with_name(name))
-    torn = folder_of(ledger) / f"{ledger.history()[0].run}.journal"
+    torn = journal_folder(ledger) / f"{ledger.history()[0].run}.journal"
     content = torn.read_bytes()
     torn.write_bytes(content[:30] + b"?" + content[31:])
-    (folder_of(ledger) / "foreign.journal").write_bytes(b"")
+    (journal_folder(ledger) / "foreign.journal").write_bytes(b"")
     first, second = recoverable(ledger)
     assert "damaged" in first.state and second.state == "all answers are kept"
     assert main(["ledger", "history", "--ledger", str(ledger.path), "--json"]) == 0

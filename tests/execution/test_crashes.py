@@ -13,7 +13,7 @@ import pytest
 
 from hazemap.errors import FileError
 from hazemap.execution.crash_recovery import recover, recoverable, sweep
-from hazemap.execution.run import folder_of
+from hazemap.execution.run import journal_folder
 from hazemap.privacy.budget import Budget, PureDP, make_up
 from hazemap.privacy.ledger import REST, Ledger
 from hazemap.privacy.ledger_records import LedgerCharge
@@ -82,7 +82,7 @@ def made_good(ledger: Ledger, asked: dict[str, Any]) -> None:
         assert sum(record.charge.price.epsilon for record in records) <= 3
         again = [exchange.question.share for exchange in made.transcript]
         assert all(record.charge.price.epsilon in again for record in records[1:] if not _is_rest(record))
-    assert not list(folder_of(ledger).glob("*")), "a journal is left"
+    assert not list(journal_folder(ledger).glob("*")), "a journal is left"
 
 
 def kinds(number: int) -> str:

@@ -12,7 +12,7 @@ from hazemap.algorithms.first_look import LOOK
 from hazemap.cli.main import main
 from hazemap.errors import CapExceeded, InputError, Stopped
 from hazemap.execution.crash_recovery import recover, recoverable
-from hazemap.execution.run import folder_of
+from hazemap.execution.run import journal_folder
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.ledger import Ledger, LedgerAccount
 from hazemap.privacy.random_stream import Stream
@@ -62,7 +62,7 @@ def test_a_release_is_paid_in_two_charges_that_make_up_its_price(budget, parts, 
     assert look.released and rest.released and look.file == rest.file and look.statement == made.statement
     costs = [each.epsilon if isinstance(each, PureDP) else each.rho for each in parts]
     assert made.statement.paid.value == sum(costs)
-    assert recoverable(ledger) == [] and list(folder_of(ledger).iterdir()) == []
+    assert recoverable(ledger) == [] and list(journal_folder(ledger).iterdir()) == []
     assert Release.open(tmp_path / "map.parquet").statement == made.statement
 
 

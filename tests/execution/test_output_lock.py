@@ -12,7 +12,7 @@ import pytest
 from hazemap.errors import FileError
 from hazemap.execution import journal, output_lock
 from hazemap.execution.journal import Journal, discard
-from hazemap.execution.output_lock import only_writer
+from hazemap.execution.output_lock import lock_output
 from hazemap.privacy.ledger import Ledger
 from hazemap.publish import release
 from hazemap.readers.file_formats import belongs
@@ -44,9 +44,9 @@ def test_of_two_releases_to_one_file_the_second_is_refused_before_its_charge(poi
 
 def test_a_link_to_a_file_is_the_same_file(tmp_path):
     (tmp_path / "link.parquet").symlink_to(tmp_path / "map.parquet")
-    with only_writer(tmp_path / "link.parquet"), pytest.raises(FileError), only_writer(tmp_path / "map.parquet"):
+    with lock_output(tmp_path / "link.parquet"), pytest.raises(FileError), lock_output(tmp_path / "map.parquet"):
         pytest.fail("two writers of one file")
-    with only_writer(tmp_path / "map.parquet"):
+    with lock_output(tmp_path / "map.parquet"):
         pass
 
 
@@ -81,7 +81,7 @@ def test_a_folder_that_closes_over_a_lock_hides_no_error(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(pathlib.Path, "unlink", closed)
-    with pytest.raises(FileError, match="what happened"), only_writer(tmp_path / "map.parquet"):
+    with pytest.raises(FileError, match="what happened"), lock_output(tmp_path / "map.parquet"):
         raise FileError("what happened")
 
 
@@ -92,7 +92,7 @@ def test_whoever_is_interrupted_at_any_instant_leaves_no_lock(module, tmp_path):
 
     def taken():
         if module is output_lock:
-            with only_writer(tmp_path / "map.parquet"):
+            with lock_output(tmp_path / "map.parquet"):
                 pass
         else:
             with Journal.begun(tmp_path, "run", {}):
@@ -140,16 +140,16 @@ def test_a_writer_that_was_killed_keeps_nobody_waiting(tmp_path):
     ready, told = os.pipe()
     child = os.fork()
     if child == 0:
-        with only_writer(goal):
+        with lock_output(goal):
             os.write(told, b"locked")
             signal.pause()
     assert os.read(ready, 6) == b"locked"
-    with pytest.raises(FileError), only_writer(goal):
+    with pytest.raises(FileError), lock_output(goal):
         pytest.fail("two writers of one file")
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     assert (tmp_path / ".map.parquet.lock").exists()
-    with only_writer(goal):
+    with lock_output(goal):
         pass
     assert not list(tmp_path.iterdir())
     os.close(ready), os.close(told)

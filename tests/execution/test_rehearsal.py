@@ -12,7 +12,7 @@ from hazemap.algorithms.cell_statistics import CellStatistics
 from hazemap.algorithms.private_bounding_box import PrivateBoundingBox
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
-from hazemap.execution.run import of_nobody, rehearsed
+from hazemap.execution.run import answer_of_nobody, rehearse
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.queries.algorithm_session import Session, Unrecorded
@@ -104,12 +104,12 @@ def test_a_rehearsal_asks_what_may_be_asked_and_answers_what_a_curator_may_answe
     name = "pyramid:64" if method == "pyramid" else method
     made = method_from_name(name, QuadtreeCells(None), Box.parse(BOX), AtMostRows(1), budget)
     curator = Curator(NOBODY)
-    questions = list(rehearsed(made, curator, budget))
+    questions = list(rehearse(made, curator, budget))
     session = Session(made, curator.prices(budget), budget, Unrecorded(), curator.answers)
     assert session.question == questions[0]
     for question in questions:
         price = budget.part(question.share)
-        ours, theirs = of_nobody(question, price), curator.answer(question, price)
+        ours, theirs = answer_of_nobody(question, price), curator.answer(question, price)
         assert (ours.sums.dtype, ours.kurtosis) == (theirs.sums.dtype, theirs.kurtosis)
         if question.size is not None:
             assert ours.sums.shape == theirs.sums.shape == (question.size,)
@@ -119,6 +119,6 @@ def test_a_rehearsal_asks_what_may_be_asked_and_answers_what_a_curator_may_answe
 
 def test_a_rehearsal_finds_no_box_and_takes_the_widest():
     made = method_from_name("auto", QuadtreeCells(None), None, AtMostRows(1))
-    questions = list(rehearsed(made, Curator(NOBODY), PureDP(1)))
+    questions = list(rehearse(made, Curator(NOBODY), PureDP(1)))
     assert isinstance(made, PrivateBoundingBox) and not made.found_in([(each, None) for each in questions])
     assert len(questions) > 2

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hazemap.draw import encode
-from hazemap.execution.run import folder_of
+from hazemap.execution.run import journal_folder
 from hazemap.execution.scheduled_releases import run_schedule, schedule_series, schedule_status
 from hazemap.privacy.ledger import Ledger
 from hazemap.specs.schedule_spec import ScheduleSpec
@@ -99,7 +99,7 @@ def test_a_year_of_nights_with_kills_pays_for_no_period_twice_and_stays_within_i
     assert states == {"there": len(paid), "refused": DAYS - len(paid)} and done.exit_code == 3
     assert len(ledger.history()) == ALLOWED and all(record.released for record in ledger.history())
     assert str(schedule_status(spec, ledger=ledger, now=nights(DAYS - 1)[0]).left) == "ε = 0"
-    assert not [path for path in folder_of(ledger).glob("*") if path.suffix != ".lock"]
+    assert not [path for path in journal_folder(ledger).glob("*") if path.suffix != ".lock"]
     series = schedule_series(spec, ledger=ledger, now=nights(DAYS - 1)[0])
     assert len(series.points) == len(paid) == len(list((tmp_path / "maps").glob("2025-*.parquet")))
     page = tmp_path / "series.html"

@@ -12,7 +12,7 @@ import pytest
 from hazemap.errors import InputError, LedgerError, ScheduleRunning
 from hazemap.execution import scheduled_releases
 from hazemap.execution.crash_recovery import recover
-from hazemap.execution.run import folder_of
+from hazemap.execution.run import journal_folder
 from hazemap.execution.scheduled_releases import run_schedule, schedule_series, schedule_status
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
@@ -73,7 +73,7 @@ def test_each_period_is_released_once_with_its_own_rows_and_running_again_does_n
         made = Release.open(tmp_path / "maps" / f"2025-{month:02}.parquet")
         assert abs(made.total().unbiased - 500 * month) < 200  # of 16 cells at ε = 1, 45 standard errors
         assert made.statement.dataset == "city"
-    assert not list(folder_of(book).glob("*"))
+    assert not list(journal_folder(book).glob("*"))
 
 
 def test_nothing_is_due_before_a_period_is_over_and_its_rows_had_time_to_come(order, book):

@@ -10,7 +10,7 @@ import hazemap
 from hazemap import Ledger
 from hazemap.cli.main import main
 from hazemap.errors import InputError
-from hazemap.planning.similar_maps import TRIED, tried_constants
+from hazemap.planning.similar_maps import TRIED, try_constants
 from hazemap.privacy.random_stream import Stream
 from hazemap.specs.release_spec import ReleaseSpec
 
@@ -36,10 +36,10 @@ def order(**asked):
 
 
 def test_every_constant_is_tried_on_people_of_the_map_the_same_every_time(like):
-    tried = tried_constants(order(), 3_000, [like / "paris.parquet"])
+    tried = try_constants(order(), 3_000, [like / "paris.parquet"])
     assert tuple(each.c0 for each in tried) == TRIED
     assert all(0 < each.l1 < 2.5 and each.band >= 0 and 1 <= each.rounds <= 5 for each in tried)
-    assert tried == tried_constants(order(), 3_000, [like / "paris.parquet"])
+    assert tried == try_constants(order(), 3_000, [like / "paris.parquet"])
     assert min(each.l1 for each in tried) < max(each.l1 for each in tried)
 
 
@@ -57,7 +57,7 @@ def test_every_constant_is_tried_on_people_of_the_map_the_same_every_time(like):
 )
 def test_what_is_not_similar_is_refused_in_words(like, asked, people, file, words):
     with pytest.raises(InputError, match=words):
-        tried_constants(order(**asked), people, [like / file])
+        try_constants(order(**asked), people, [like / file])
 
 
 def test_the_command_says_which_to_take(like, capsys):

@@ -28,28 +28,29 @@ def ask(
         Path | None, typer.Option(metavar="GEOJSON", help="Ask about the polygons of a GeoJSON file.")
     ] = None,
     cell: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Ask about a cell; may be repeated. Maps know all levels.")
+        list[str] | None, typer.Option(metavar="NAME", help="Ask about a cell, of any level of a map. May be repeated.")
     ] = None,
     at: Annotated[
         str | None,
-        typer.Option(metavar="LON,LAT", help="Ask about the cell around a point; of a map, for the number per km²."),
+        typer.Option(
+            metavar="LON,LAT", help="Ask about the cell around a point; a map answers with the number per km²."
+        ),
     ] = None,
     slot: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="One timeslot, by its name or number; of a map with time also 7-9 or 7,18."),
+        typer.Option(metavar="NAME", help="Timeslot, by its name or number; for a map with time also 7-9 or 7,18."),
     ] = None,
     histogram: Annotated[
-        bool, typer.Option("--histogram", help="With --cell and --slot: how many people are in each bin of the value.")
+        bool,
+        typer.Option("--histogram", help="With --cell and --slot: show the number of people in each bin of the value."),
     ] = False,
     mark: Annotated[
         list[str] | None,
-        typer.Option(metavar="MARK", help="Of a map with marks: only the share of this one; may be repeated."),
+        typer.Option(metavar="MARK", help="For a map with marks: show the share of this mark only. May be repeated."),
     ] = None,
-    top: Annotated[int | None, typer.Option(metavar="K", help="Of a map: the K fullest cells.")] = None,
-    by: Annotated[str, typer.Option(metavar="WHAT", help="With --top: fullest by count, or by density.")] = "count",
-    confidence: Annotated[
-        float, typer.Option(metavar="P", help="The confidence of the interval, between 0 and 1.")
-    ] = 0.95,
+    top: Annotated[int | None, typer.Option(metavar="K", help="For a map: list the K fullest cells.")] = None,
+    by: Annotated[str, typer.Option(metavar="WHAT", help="With --top: order by count or density.")] = "count",
+    confidence: Annotated[float, typer.Option(metavar="P", help="Confidence of the interval, between 0 and 1.")] = 0.95,
     as_json: AsJson = False,
 ) -> None:
     """Ask a release for a number: in a box, a polygon, a cell, at a point, or by default in all.

@@ -19,10 +19,11 @@ ALL = "all"
 def audit(
     method: Annotated[
         list[str] | None,
-        typer.Option(metavar="METHOD", help="A method as for release, or all; may be given several times."),
+        typer.Option(metavar="METHOD", help="Method as for release, or all. May be repeated."),
     ] = None,
     bounding: Annotated[
-        list[str] | None, typer.Option(metavar="RULE", help="A bounding rule, or all. Default: 'one row'.")
+        list[str] | None,
+        typer.Option(metavar="RULE", help="Bounding rule, or all. Default: 'one row'. May be repeated."),
     ] = None,
     trust: Annotated[
         list[str] | None,
@@ -32,24 +33,20 @@ def audit(
             "or all.",
         ),
     ] = None,
-    epsilon: Annotated[
-        str | None, typer.Option("-e", "--epsilon", metavar="ε", help="The price in ε. Default: 1.")
-    ] = None,
-    rho: Annotated[str | None, typer.Option(metavar="ρ", help="The price in ρ (zCDP), instead of ε.")] = None,
-    releases: Annotated[int, typer.Option(metavar="N", min=4, help="Releases of each of two tables.")] = 40,
+    epsilon: Annotated[str | None, typer.Option("-e", "--epsilon", metavar="ε", help="Price in ε. Default: 1.")] = None,
+    rho: Annotated[str | None, typer.Option(metavar="ρ", help="Price in ρ (zCDP) instead of ε.")] = None,
+    releases: Annotated[int, typer.Option(metavar="N", min=4, help="Number of releases of each of two tables.")] = 40,
     files: Annotated[bool, typer.Option("--files", help="Also try all kinds of lines in CSV files.")] = False,
     short: Annotated[
         bool,
-        typer.Option("--short", help="A fixed set that takes five minutes: all methods, rules and kinds of lines."),
+        typer.Option("--short", help="Run a fixed set that takes five minutes: all methods, rules and kinds of lines."),
     ] = False,
-    confidence: Annotated[
-        float, typer.Option(metavar="P", help="The confidence with which a sound method passes.")
-    ] = 0.95,
+    confidence: Annotated[float, typer.Option(metavar="P", help="Confidence with which a sound method passes.")] = 0.95,
     planted: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Audit a build with this planted fault, which must be found; or all."),
     ] = None,
-    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Processes that make releases.")] = 1,
+    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Number of processes that make releases.")] = 1,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write the report as a page: .md or .html.")
     ] = None,

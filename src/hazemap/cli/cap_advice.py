@@ -45,7 +45,7 @@ Cap = Annotated[
 NoCap = Annotated[bool, typer.Option("--no-cap", rich_help_panel=MONEY, help="Set no cap for the data set.")]
 
 
-def foretell(order: "ReleaseSpec | StatisticsSpec", people: int | None, yes: bool, as_json: bool) -> None:
+def show_forecast(order: "ReleaseSpec | StatisticsSpec", people: int | None, yes: bool, as_json: bool) -> None:
     """Say what numbers an order can tell, before it is paid.
 
     `InputError` where so many people, as declared, say beforehand that it can tell nothing, unless somebody said `yes`.
@@ -63,7 +63,7 @@ def foretell(order: "ReleaseSpec | StatisticsSpec", people: int | None, yes: boo
         note(f"With {order.budget}, {made.sentence}.")
 
 
-def cap_for(
+def ask_for_cap(
     book: "Ledger", dataset: str, model: "Model", budget: "Budget", cap: str | None, no_cap: bool, as_json: bool
 ) -> dict[str, Any]:
     """Options about the cap of a data set, and the question at its first charge on a terminal."""
@@ -133,7 +133,7 @@ def notes_where_it_stops(order: "ReleaseSpec | StatisticsSpec", as_json: bool) -
         raise
 
 
-def where_nobody_is(order: "ReleaseSpec | StatisticsSpec") -> str:
+def advise_on_empty_map(order: "ReleaseSpec | StatisticsSpec") -> str:
     """What to check if the noise hides whether any row counted, from options and names alone."""
     looks = ["whether the box is the right one", "whether coordinates are degrees, not swapped, in the right columns"]
     looks += [NO_TIME] if order.timed else []

@@ -20,9 +20,7 @@ MOST = 200
 
 def centres(
     file: ReleaseFile,
-    number: Annotated[
-        int, typer.Option("-k", "--number", metavar="K", min=1, max=MOST, help="The number of places.")
-    ] = 10,
+    number: Annotated[int, typer.Option("-k", "--number", metavar="K", min=1, max=MOST, help="Number of places.")] = 10,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Also write them to a file: .csv or .geojson.")
     ] = None,
@@ -30,7 +28,7 @@ def centres(
         str | None, typer.Option(metavar="NAME", help="For a map with time: the slots, such as 8 or 7-9.")
     ] = None,
     confidence: Annotated[
-        float, typer.Option(metavar="P", help="The confidence of the intervals, between 0 and 1.")
+        float, typer.Option(metavar="P", help="Confidence of the intervals, between 0 and 1.")
     ] = 0.95,
     force: Force = False,
     as_json: AsJson = False,

@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 def compare(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="COMPARISON", help="The comparison; --list shows all.")] = "quick",
+    name: Annotated[
+        str, typer.Argument(metavar="COMPARISON", help="Name of the comparison; --list shows all.")
+    ] = "quick",
     folder: Annotated[
         Path, typer.Option("-o", "--output", metavar="FOLDER", help="Folder for results, figures and the page.")
     ] = Path("comparison"),
     maps: Annotated[
         list[str] | None,
-        typer.Option(
-            "--map", metavar="MAP", help="Use these maps instead; NAME=FILE is a map of yours. May be repeated."
-        ),
+        typer.Option("--map", metavar="MAP", help="Use this map instead; NAME=FILE is your own map. May be repeated."),
     ] = None,
     methods: Annotated[
         list[str] | None,
         typer.Option(
             "--method",
             metavar="METHOD",
-            help="Use these methods instead. May be repeated.",
+            help="Use this method instead. May be repeated.",
             autocompletion=method_texts,
         ),
     ] = None,
@@ -52,12 +52,14 @@ def compare(
     ] = None,
     epsilons: Annotated[
         list[str] | None,
-        typer.Option("-e", "--epsilon", metavar="ε", help="Use these prices instead. May be repeated."),
+        typer.Option("-e", "--epsilon", metavar="ε", help="Use this price instead. May be repeated."),
     ] = None,
-    repetitions: Annotated[int | None, typer.Option(metavar="N", min=1, help="The number of releases of each.")] = None,
+    repetitions: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Number of releases of each method and map.")
+    ] = None,
     emd: Annotated[bool, typer.Option("--emd", help="Also measure the exact earth mover's distance.")] = False,
     jobs: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="The number of processes. Default: one for each core.")
+        int | None, typer.Option(metavar="N", min=1, help="Number of processes. Default: one for each core.")
     ] = None,
     afresh: Annotated[
         bool, typer.Option("--afresh", help="Delete the folder's results and measure everything again.")

@@ -152,7 +152,7 @@ NUMBERS: dict[Any, re.Pattern[str]] = {
 """Texts that every parser reads as the same number."""
 
 
-def lightened(parameters: list[Any]) -> list[Any]:
+def accept_plain_values(parameters: list[Any]) -> list[Any]:
     """Parameters of a command, which plain values pass."""
     for each in parameters:
         if "process_value" not in vars(each):  # typer gives the same ones again and again
@@ -163,7 +163,7 @@ def lightened(parameters: list[Any]) -> list[Any]:
 def lighten(command: Any) -> None:
     """Let plain values pass to the parameters of a command, or of every command in a group."""
     own = command.get_params
-    command.get_params = lambda ctx: lightened(own(ctx))
+    command.get_params = lambda ctx: accept_plain_values(own(ctx))
     for each in getattr(command, "commands", {}).values():
         lighten(each)
 

@@ -27,52 +27,54 @@ def export(
     file: ReleaseFile,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="A .geojson, .gpkg, .fgb, .pmtiles, .csv, .tif, .qml or .sld."),
+        typer.Option(
+            "-o", "--output", help="File to write: .geojson, .gpkg, .fgb, .pmtiles, .csv, .tif, .qml or .sld."
+        ),
     ] = None,
     to: Annotated[
         str | None,
         typer.Option(
             metavar="stac|dcat|URL",
-            help="A record for catalogues beside the release, or a table postgresql://host/database?table=name.",
+            help="Write a record for catalogues beside the release, or a table postgresql://host/database?table=name.",
         ),
     ] = None,
     loader: Annotated[
         str | None, typer.Option(metavar="r|duckdb", help="Print a script that loads the release there, and stop.")
     ] = None,
     pixel: Annotated[
-        float | None, typer.Option(metavar="METRES", help="For a .tif: the width of a pixel at the equator, at most.")
+        float | None, typer.Option(metavar="METRES", help="For a .tif: largest width of a pixel at the equator.")
     ] = None,
     column: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="For a .tif of statistics or marks: its column. Default: value or shares.",
+            help="For a .tif of statistics or marks: column to write. Default: value or shares.",
         ),
     ] = None,
     style: Annotated[
-        bool, typer.Option(help="For a .geojson, .fgb or .csv: write how to draw it beside it, as .qml and .sld.")
+        bool, typer.Option(help="For a .geojson, .fgb or .csv: also write styles for QGIS and others (.qml, .sld).")
     ] = True,
     title: Annotated[
-        str | None, typer.Option(rich_help_panel=CATALOGUES, help="Title. Default: the name of the data set.")
+        str | None, typer.Option(rich_help_panel=CATALOGUES, help="Title. Default: name of the data set.")
     ] = None,
     licence: Annotated[
         str | None,
-        typer.Option(rich_help_panel=CATALOGUES, help="An SPDX identifier such as CC-BY-4.0, or a web address."),
+        typer.Option(rich_help_panel=CATALOGUES, help="Licence: an SPDX identifier such as CC-BY-4.0, or a URL."),
     ] = None,
     publisher: Annotated[str | None, typer.Option(rich_help_panel=CATALOGUES, help="Publisher.")] = None,
-    publisher_url: Annotated[
-        str | None, typer.Option(rich_help_panel=CATALOGUES, help="Web address of the publisher.")
+    publisher_url: Annotated[str | None, typer.Option(rich_help_panel=CATALOGUES, help="URL of the publisher.")] = None,
+    contact: Annotated[
+        str | None, typer.Option(rich_help_panel=CATALOGUES, help="E-mail address of the publisher.")
     ] = None,
-    contact: Annotated[str | None, typer.Option(rich_help_panel=CATALOGUES, help="Their e-mail address.")] = None,
     period: Annotated[
         str | None,
-        typer.Option(rich_help_panel=CATALOGUES, help="The first and last day of the data: 2026-01-01/2026-06-30."),
+        typer.Option(rich_help_panel=CATALOGUES, help="First and last day of the data, such as 2026-01-01/2026-06-30."),
     ] = None,
     url: Annotated[
         str | None,
-        typer.Option(rich_help_panel=CATALOGUES, help="Web address of the release. Default: its file name."),
+        typer.Option(rich_help_panel=CATALOGUES, help="URL of the release. Default: its file name."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file or a table that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file or table.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write the numbers of a release, a map or statistics, for other tools, with its statement.

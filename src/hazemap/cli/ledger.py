@@ -21,11 +21,14 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Name = Annotated[str, typer.Argument(metavar="DATASET", help="The data set's name.")]
-People = Annotated[str | None, typer.Option("--person", metavar="COLUMN", help="People, identified by this column.")]
-Rows = Annotated[bool, typer.Option("--rows", help="Rows: each counts as a person.")]
-Devices = Annotated[bool, typer.Option("--devices", help="The people of devices.")]
-Why = Annotated[str | None, typer.Option(metavar="TEXT", help="Why, for the history.")]
+Name = Annotated[str, typer.Argument(metavar="DATASET", help="Name of the data set.")]
+People = Annotated[
+    str | None,
+    typer.Option("--person", metavar="COLUMN", help="The data set protects people, identified by this column."),
+]
+Rows = Annotated[bool, typer.Option("--rows", help="The data set protects rows: each counts as a person.")]
+Devices = Annotated[bool, typer.Option("--devices", help="The data set protects the people of devices.")]
+Why = Annotated[str | None, typer.Option(metavar="TEXT", help="Reason, which the history shows.")]
 
 
 @app.command("list", epilog="Example: [bold]hazemap ledger list[/bold]")
@@ -48,9 +51,9 @@ def list_(ledger: LedgerPlace = None, as_json: AsJson = False) -> None:
 @app.command(epilog="Example: [bold]hazemap ledger cap nyc 1 --why 'board of 3 May'[/bold]")
 def cap(
     dataset: Name,
-    epsilon: Annotated[str | None, typer.Argument(help="All it may ever spend, as ε.")] = None,
-    delta: Annotated[str | None, typer.Option(help="With ε: the cap is in (ε, δ).")] = None,
-    rho: Annotated[str | None, typer.Option(help="The cap as ρ of zero-concentrated privacy, instead.")] = None,
+    epsilon: Annotated[str | None, typer.Argument(help="Most that the data set may ever spend, in ε.")] = None,
+    delta: Annotated[str | None, typer.Option(help="Cap in (ε, δ) instead of pure ε.")] = None,
+    rho: Annotated[str | None, typer.Option(help="Cap in ρ (zero-concentrated privacy) instead of ε.")] = None,
     values_only: Annotated[
         bool, typer.Option("--values-only", help="Use the page of the values-only model instead of the full model's.")
     ] = False,
@@ -98,7 +101,7 @@ def unit(
 
 @app.command(epilog="Example: [bold]hazemap ledger history nyc[/bold]")
 def history(
-    dataset: Annotated[str | None, typer.Argument(help="One data set's name; by default all.")] = None,
+    dataset: Annotated[str | None, typer.Argument(help="Name of a data set. Default: all.")] = None,
     ledger: LedgerPlace = None,
     as_json: AsJson = False,
 ) -> None:
@@ -154,7 +157,7 @@ def init(
 
 @app.command("begin-anew", epilog="Example: [bold]hazemap ledger begin-anew --yes[/bold]")
 def begin_anew(
-    yes: Annotated[bool, typer.Option("--yes", help="Do it without asking.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     ledger: LedgerPlace = None,
     as_json: AsJson = False,
 ) -> None:
@@ -175,17 +178,19 @@ def begin_anew(
 @app.command(epilog="Example: [bold]hazemap ledger export nyc --sign page.key -o nyc.page.json[/bold]")
 def export(
     dataset: Name,
-    sign: Annotated[Path, typer.Option("--sign", metavar="FILE", help="The secret key, made by `hazemap policy key`.")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The signed page, JSON.")],
+    sign: Annotated[Path, typer.Option("--sign", metavar="FILE", help="Secret key, made by `hazemap policy key`.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="File to write: the signed page, as JSON.")
+    ],
     ledger: LedgerPlace = None,
     as_json: AsJson = False,
 ) -> None:
     """Write all that the ledger says of a data set, signed: charges, caps and who changed them, no fingerprints."""
-    from hazemap.cli.federated.policy import secret_at
+    from hazemap.cli.federated.policy import read_secret_key
     from hazemap.execution.signed_ledger_page import SignedLedgerPage
     from hazemap.files.atomic_write import write_whole
 
-    signed = SignedLedgerPage.of(ledger_at(ledger), dataset, secret_at(sign))
+    signed = SignedLedgerPage.of(ledger_at(ledger), dataset, read_secret_key(sign))
     try:
         write_whole(output, signed.to_json().encode())
     except OSError as error:
@@ -196,15 +201,15 @@ def export(
 
 @app.command(epilog="Example: [bold]hazemap ledger verify nyc.page.json --key 9f86d0…[/bold]")
 def verify(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A signed page: `hazemap ledger export`.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Signed page, written by `hazemap ledger export`.")],
     key: Annotated[str, typer.Option(metavar="HEX", help="Public key that must have signed it.")],
     older: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="An older page: all that is on it has to be on this one.")
+        Path | None, typer.Option(metavar="FILE", help="Older page; everything on it must be on this one.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check that a page is signed by a key and whole, that its charges add up, and that nothing older is gone."""
-    from hazemap.cli.federated.policy import key_of
+    from hazemap.cli.federated.policy import parse_public_key
     from hazemap.execution.signed_ledger_page import SignedLedgerPage
 
     def at(path: Path) -> SignedLedgerPage:
@@ -213,7 +218,7 @@ def verify(
         except OSError as error:
             raise FileError(f"the page {path} cannot be read ({error.strerror})") from error
 
-    page = at(file).verify(key_of(key) or b"", None if older is None else at(older))
+    page = at(file).verify(parse_public_key(key) or b"", None if older is None else at(older))
     spent = {each["model"]: each["spent"] for each in page["pages"]}
     facts = {"dataset": page["dataset"], "charges": len(page["charges"]), "spent": spent, "exported": page["exported"]}
     told = "; ".join(f"{model}: {each['measure']} = {each['value']}" for model, each in spent.items())
@@ -224,9 +229,7 @@ def verify(
 @app.command(epilog="Example: [bold]hazemap ledger forget --days 730[/bold]")
 def forget(
     days: Annotated[int, typer.Option(min=1, help="Forget statements of charges older than this many days.")],
-    dataset: Annotated[
-        str | None, typer.Argument(metavar="DATASET", help="One data set's name; by default all.")
-    ] = None,
+    dataset: Annotated[str | None, typer.Argument(metavar="DATASET", help="Name of a data set. Default: all.")] = None,
     ledger: LedgerPlace = None,
     as_json: AsJson = False,
 ) -> None:

@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from hazemap.cli.console_output import complain, lighten, lightened, warned
+from hazemap.cli.console_output import accept_plain_values, complain, lighten, warned
 from hazemap.errors import HazemapError
 
 INTERRUPTED = 130
@@ -101,16 +101,16 @@ MODULES = {
 """The modules of commands that share one; any other is called like its command."""
 
 
-class Commands(TyperGroup):
+class LazyCommandGroup(TyperGroup):
     """All commands, of which only the one that is used is loaded: so the list of them appears at once, without rich."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = LazyCommands(dict.fromkeys(COMMANDS))
+        self.commands = _CommandModules(dict.fromkeys(COMMANDS))
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Its options."""
-        return lightened(super().get_params(ctx))
+        return accept_plain_values(super().get_params(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the same in every context
         """Their names, in the order of the help."""
@@ -127,7 +127,7 @@ class Commands(TyperGroup):
                 formatter.write_dl(list(commands.items()))
 
 
-class LazyCommands(dict[str, Any]):
+class _CommandModules(dict[str, Any]):
     """Commands by their names; one is loaded when it is looked up."""
 
     def __getitem__(self, name: str) -> Any:
@@ -193,7 +193,7 @@ LOOKS: dict[str, Any] = {
 }
 app = typer.Typer(
     name="hazemap",
-    cls=Commands,
+    cls=LazyCommandGroup,
     help="Publish where people are without publishing anyone: differentially private maps.",
     epilog=f"Example: {EXAMPLES['release']}",
     invoke_without_command=True,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def methods(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="Describe this one.", autocompletion=method_names),
+        typer.Argument(metavar="NAME", help="Describe this method.", autocompletion=method_names),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -25,19 +25,21 @@ if TYPE_CHECKING:
 )
 def plan(
     ctx: typer.Context,
-    people: Annotated[int, typer.Option(metavar="N", help="About how many people the table has; publicly known.")],
+    people: Annotated[int, typer.Option(metavar="N", help="About how many people the table has; must be public.")],
     spec: SpecFile = None,
     write_spec: WrittenSpec = None,
-    picture: Annotated[Path | None, typer.Option("-o", "--picture", help="Draw it too: a .png, .svg or .pdf.")] = None,
+    picture: Annotated[
+        Path | None, typer.Option("-o", "--picture", help="Also draw the plan: .png, .svg or .pdf.")
+    ] = None,
     trust: Annotated[
         str | None,
-        typer.Option(
-            "--trust", metavar="WHO", help="Compare whom to trust instead: all, or one of the names in its table."
-        ),
+        typer.Option("--trust", metavar="WHO", help="Compare trust models instead: all, or the name of one."),
     ] = None,
     like: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="Choose the c0 of prefix on this release of a similar map. May be repeated."),
+        typer.Option(
+            metavar="FILE", help="Choose c0 of the method prefix on this release of a similar map. May be repeated."
+        ),
     ] = None,
     as_json: AsJson = False,
     **asked: Any,
@@ -81,9 +83,9 @@ def show_constants(as_json: bool, spec: "ReleaseSpec", people: int, files: list[
     """Try the c₀ of the prefix tree on similar maps, and say which is best."""
     from rich.table import Table
 
-    from hazemap.planning.similar_maps import tried_constants
+    from hazemap.planning.similar_maps import try_constants
 
-    tried = tried_constants(spec, people, files)
+    tried = try_constants(spec, people, files)
     best = min(tried, key=lambda each: each.l1)
     chosen = f"{spec.method}{',' if ':' in spec.method else ':'}c0={float(best.c0):g}"
     table = Table("c0", "L1 error", "±", "rounds", "", box=None)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 def recover(
     charge: Annotated[
-        int | None, typer.Argument(help="The number of a charge in the ledger. Without it, list all.")
+        int | None,
+        typer.Argument(help="Number of a charge in the ledger. Default: list all charges that can be recovered."),
     ] = None,
     output: Annotated[
         Path | None,

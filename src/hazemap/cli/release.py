@@ -12,11 +12,11 @@ from hazemap.cli.cap_advice import (
     Cap,
     NoCap,
     advise_cap,
-    cap_for,
-    foretell,
+    advise_on_empty_map,
+    ask_for_cap,
     notes_where_it_stops,
     reading_notes,
-    where_nobody_is,
+    show_forecast,
 )
 from hazemap.cli.console_output import deliver, note, progress, several
 from hazemap.cli.plan import show_plan_of_statistics
@@ -82,8 +82,8 @@ class RunOptions:
     ) -> "tuple[Any, LedgerBalance]":
         """Publish what a specification asks for; the release, and the page of the ledger that has paid."""
         book = ledger_at(self.ledger)
-        foretell(order, self.people, self.yes, self.as_json)
-        money = cap_for(book, order.dataset, model, order.budget, self.cap, self.no_cap, self.as_json)
+        show_forecast(order, self.people, self.yes, self.as_json)
+        money = ask_for_cap(book, order.dataset, model, order.budget, self.cap, self.no_cap, self.as_json)
         limit = None if self.memory is None else self.memory << 20
         with notes_where_it_stops(order, self.as_json), progress() as tell:
             made = publish(order, ledger=book, memory_limit=limit, progress=tell, go_on=self.go_on, **money)
@@ -143,10 +143,10 @@ def _where(made: "Release", order: "ReleaseSpec") -> list[str]:
     lines = [*([words] if box else []), str(PeopleOutside.of(made))]
     if made.nowhere is not None and made.nowhere.low > MANY_OUTSIDE * max(made.total().best_guess, 1.0):
         few = made.nowhere.low > made.total().high
-        most = f"That is most of them: {where_nobody_is(order)} (numbers with the sign of --decimal)."
+        most = f"That is most of them: {advise_on_empty_map(order)} (numbers with the sign of --decimal)."
         lines.append(most if few else "That is many: a wider --box would have them on the map.")
     elif made.total().low <= 0:
-        lines.append(f"There may be nobody on the map: {where_nobody_is(order)}.")
+        lines.append(f"There may be nobody on the map: {advise_on_empty_map(order)}.")
     return lines
 
 
@@ -252,7 +252,7 @@ def why_nothing(made: "Statistics", order: "StatisticsSpec") -> str:
     people, _, margin = made.measurements.numbers(np.arange(made.measurements.tree.places)[None, :])
     if people.item() > margin:
         return few
-    return f"{few}. The noise hides whether there are any {noun(made.counted)} at all: {where_nobody_is(order)}"
+    return f"{few}. The noise hides whether there are any {noun(made.counted)} at all: {advise_on_empty_map(order)}"
 
 
 def _whose(made: "Statistics") -> list[str]:

@@ -21,7 +21,7 @@ app = typer.Typer(
 )
 
 ScheduleFile = Annotated[
-    Path | None, typer.Argument(metavar="FILE", help="The specification of a release with a table \\[schedule].")
+    Path | None, typer.Argument(metavar="FILE", help="Specification of a release with a table \\[schedule].")
 ]
 Now = Annotated[
     str | None,

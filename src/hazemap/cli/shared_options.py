@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-ReleaseFile = Annotated[Path, typer.Argument(metavar="FILE", help="A release: a .parquet or .tif that hazemap wrote.")]
+ReleaseFile = Annotated[Path, typer.Argument(metavar="FILE", help="Release: a .parquet or .tif that hazemap wrote.")]
 LedgerPlace = Annotated[
     str | None,
     typer.Option(
         "--ledger",
         metavar="PATH",
-        help="The ledger, a file or postgresql://…, instead of HAZEMAP_LEDGER or the one in HAZEMAP_HOME.",
+        help="Ledger: a file or postgresql://…. Default: HAZEMAP_LEDGER, or the ledger in HAZEMAP_HOME.",
     ),
 ]
 
@@ -63,7 +63,7 @@ SpecFile = Annotated[
         "--spec",
         metavar="FILE",
         rich_help_panel=FILE,
-        help="A specification in TOML. Options on the command line override it.",
+        help="Specification in TOML. Options on the command line override it.",
     ),
 ]
 WrittenSpec = Annotated[

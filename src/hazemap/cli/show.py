@@ -80,7 +80,7 @@ def show(
         ),
     ] = None,
     outlines: Annotated[
-        Path | None, typer.Option(metavar="GEOJSON", help="Lines to draw over it: coasts, districts.")
+        Path | None, typer.Option(metavar="GEOJSON", help="Draw these lines over the map, such as districts.")
     ] = None,
     base: Annotated[
         bool, typer.Option("--base/--no-base", help="Draw coasts, rivers, borders and places of Natural Earth.")
@@ -90,7 +90,11 @@ def show(
     ] = True,
     box: Annotated[str | None, typer.Option(help=f"Show this part: {BOX}.")] = None,
     frame: Annotated[
-        str, typer.Option(metavar="WHAT", help="Without a box: show all of the map, or only where people stand out.")
+        str,
+        typer.Option(
+            metavar="WHAT",
+            help="Without --box: show all of the map (map), or where people stand out of the noise (people).",
+        ),
     ] = "map",
     blur: Annotated[
         float | None,
@@ -103,7 +107,7 @@ def show(
             ),
         ),
     ] = None,
-    title: Annotated[str | None, typer.Option(metavar="TEXT", help="A heading.")] = None,
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Heading.")] = None,
     since: Annotated[
         Path | None,
         typer.Option(
@@ -159,7 +163,7 @@ def show(
     ] = None,
     theme: Annotated[
         str | None,
-        typer.Option(metavar="THEME", help="light or dark; both suit colour-blind people."),
+        typer.Option(metavar="THEME", help="light or dark; both are safe for colour-blind readers."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -17,20 +17,21 @@ SERVER = "Campaigns and studies"
     8475,
     state=False,
     words={
-        "connections": "Connections open at a time. By default 256.",
-        "per_address": "Connections open, and requests under way, from one address. By default 64.",
+        "connections": "Connections open at a time. Default: 256.",
+        "per_address": "Connections open, and requests under way, from one address. Default: 64.",
     },
 )
 def studio(
     serving: Serving,
     folder: Annotated[
-        Path | None, typer.Argument(help="The folder of tables and maps; nothing outside of it is read or written.")
+        Path | None, typer.Argument(help="Folder of tables and maps; nothing outside of it is read or written.")
     ] = None,
     ledger: LedgerPlace = None,
     users: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Several users, in TOML: for each a table with folder, ledger and file of a token."
+            metavar="FILE",
+            help="Serve several users: a TOML file with a table for each, of folder, ledger and token file.",
         ),
     ] = None,
     server: Annotated[

@@ -14,16 +14,16 @@ from hazemap.algorithms.first_look import LOOK
 from hazemap.codec import digest
 from hazemap.errors import FileError, HazemapError, InputError, LedgerError, TranscriptMismatch
 from hazemap.execution.journal import Journal, RunningJournal, discard
-from hazemap.execution.output_lock import free_place, only_writer
-from hazemap.execution.release_assembly import Publication
+from hazemap.execution.output_lock import check_output_place, lock_output
+from hazemap.execution.release_assembly import ReleaseAssembly
 from hazemap.execution.run import (
     Progress,
-    asked_of,
+    algorithm_and_trust,
     converse,
     ended,
     fingerprint,
     finish,
-    folder_of,
+    journal_folder,
     opened,
     replayed,
     weigh,
@@ -140,7 +140,7 @@ def recover(
     if path is None:
         raise InputError(
             f"nothing of charge {charge} is kept: it was paid by hand, by an older hazemap or on devices, or its "
-            f"journal in {folder_of(book)} was removed"
+            f"journal in {journal_folder(book)} was removed"
         )
     with Journal.reopened(path) as journal:
         publication = _publication(journal)
@@ -166,20 +166,20 @@ def recover(
         )
         session = replayed(publication, journal, account, look)
         rest = any(each.run == f"{record.run}{REST}" for each in book.history(paid.dataset))
-        with nullcontext() if goal is None else only_writer(goal):
+        with nullcontext() if goal is None else lock_output(goal):
             for each in account.charges:
                 if each.id not in journal.totals:  # cut off between the charge and this line
                     journal.paid(replace(each, total=book.paid_by(each)))
             ours = goal is not None and _is_ours(goal, publication, session, journal.total)
             if goal is not None and not ours:
-                free_place(goal, spec)
+                check_output_place(goal, spec)
             if session.looked:
                 weigh(session, account, publication, journal, go_on or rest)
             if session.question is not None or session.looked:
                 on = go_on or rest
                 _go_on(publication, journal, session, account, record, source, same_table, memory_limit, say, on)
                 if goal is not None:
-                    free_place(goal, spec)  # another program may have written it since, without the lock
+                    check_output_place(goal, spec)  # another program may have written it since, without the lock
             made = publication.made(ended(session), journal.total)
             finish(made, account, record.charge.id, (*account.later, *journal.again), goal, say)
         journal.remove()
@@ -188,13 +188,13 @@ def recover(
 
 def kept(ledger: Ledger, run: str | None) -> bool:
     """Whether the journal of a run is there, so that what it paid for can be recovered."""
-    return run is not None and not asked_again(run) and (folder_of(ledger) / f"{run}.journal").exists()
+    return run is not None and not asked_again(run) and (journal_folder(ledger) / f"{run}.journal").exists()
 
 
 def stopped(ledger: Ledger, run: str | None) -> bool:
     """Whether a run that is kept ended after its look."""
     try:
-        return kept(ledger, run) and Journal.seen(folder_of(ledger) / f"{run}.journal").stopped is not None
+        return kept(ledger, run) and Journal.seen(journal_folder(ledger) / f"{run}.journal").stopped is not None
     except (FileError, FileNotFoundError):
         return False  # damaged, or finished just now: whoever recovers it says so
 
@@ -206,18 +206,18 @@ def sweep(ledger: Ledger) -> None:
     back yet; it stays, and so does one that cannot be read.
     """
     released, needed = _runs(ledger)
-    for path in sorted(folder_of(ledger).glob("*.journal")):
+    for path in sorted(journal_folder(ledger).glob("*.journal")):
         if path.stem not in needed:
             with suppress(FileError, FileNotFoundError), Journal.reopened(path) as journal:
                 if path.stem in released or not (journal.stored or journal.again or path.stem in _runs(ledger)[1]):
                     journal.remove()  # it had not paid since the ledger was read
-    for part in folder_of(ledger).glob(".*.part"):
+    for part in journal_folder(ledger).glob(".*.part"):
         discard(part)
 
 
-def _publication(journal: Journal) -> Publication:
+def _publication(journal: Journal) -> ReleaseAssembly:
     try:
-        return Publication.from_json(journal.head)
+        return ReleaseAssembly.from_json(journal.head)
     except (HazemapError, KeyError, TypeError, ValueError) as error:
         raise FileError(
             f"the journal {journal.path} is of another version of hazemap ({error}): recover it with that one"
@@ -231,7 +231,7 @@ def _runs(ledger: Ledger) -> tuple[set[str], set[str]]:
 
 
 def _go_on(
-    publication: Publication,
+    publication: ReleaseAssembly,
     journal: Journal,
     session: Session[Any],
     account: LedgerAccount,
@@ -256,7 +256,7 @@ def _go_on(
     if isinstance(spec, StatisticsSpec) and publication.unit.model == VALUES_ONLY:
         only = PublicLocationSpec.of(spec)
     table = opened(spec, source, bytes.fromhex(journal.head["key"]), memory_limit, say)
-    algorithm, trust = asked_of(spec, only, table, Stream.from_os())
+    algorithm, trust = algorithm_and_trust(spec, only, table, Stream.from_os())
     if only is not None and digest(algorithm) != digest(publication.algorithm):
         raise TranscriptMismatch("other people are in other places of this table than when it was paid for")
     question = session.question
@@ -314,10 +314,10 @@ def _record(ledger: Ledger, charge: int) -> LedgerCharge:
 
 
 def _journal(ledger: Ledger, record: LedgerCharge) -> Path | None:
-    return folder_of(ledger) / f"{record.run}.journal" if kept(ledger, record.run) else None
+    return journal_folder(ledger) / f"{record.run}.journal" if kept(ledger, record.run) else None
 
 
-def _is_ours(goal: Path, publication: Publication, session: Session[Any], total: PrivacyAmount) -> bool:
+def _is_ours(goal: Path, publication: ReleaseAssembly, session: Session[Any], total: PrivacyAmount) -> bool:
     """Whether a file is what this run made before it was cut off: then it may be made again, byte for byte."""
     if session.question is not None or session.looked:
         return False  # a file is written after the last answer

@@ -21,12 +21,12 @@ from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.statistics_spec import StatisticsSpec
 
 
-class BeingWritten(FileError):
+class OutputLocked(FileError):
     """Another process has the lock of this file."""
 
 
 @contextmanager
-def only_writer(path: Path) -> Iterator[None]:
+def lock_output(path: Path) -> Iterator[None]:
     """Lock `path` for writing; `FileError` at once if another run is about to write it.
 
     A lock of the system on a hidden file beside `path`: it ends with the process that holds it, so a process that was
@@ -61,7 +61,7 @@ def _locked(goal: Path, lock: Path, file: FileIO) -> bool:
     except FileNotFoundError:
         return False
     except BlockingIOError:
-        raise BeingWritten(
+        raise OutputLocked(
             f"{goal} is being written by another release: wait until it is done, or choose another name"
         ) from None
     except OSError as error:
@@ -78,7 +78,7 @@ LONGEST_NAME, LONGEST_PATH, LONGER = 255, 4095, 40
 """Bytes of a file's name and of its path, as systems take them, and those that the names of hidden files add."""
 
 
-def free_place(path: Path, spec: ReleaseSpec | StatisticsSpec) -> Path:
+def check_output_place(path: Path, spec: ReleaseSpec | StatisticsSpec) -> Path:
     """The path of the file, if it can be written; else `FileError`."""
     source, algorithm = spec.table.address, spec.algorithm
     if path.suffix.lower() not in SUFFIXES:

@@ -34,18 +34,18 @@ LARGE = 1 << 16
 """Questions about more numbers than this are not written and read again before they are asked."""
 
 
-def types_of(thing: object) -> set[str]:
+def type_names(thing: object) -> set[str]:
     """The names in texts of all dataclasses that a thing is made of.
 
     >>> from hazemap.privacy.budget import PureDP
-    >>> types_of((PureDP(1), 2))
+    >>> type_names((PureDP(1), 2))
     {'PureDP'}
     """
     if isinstance(thing, tuple):
-        return set().union(*(types_of(item) for item in thing[:LARGE]))
+        return set().union(*(type_names(item) for item in thing[:LARGE]))
     if not is_dataclass(thing) or isinstance(thing, type):
         return set()
-    inner = (types_of(getattr(thing, each.name)) for each in fields(thing))
+    inner = (type_names(getattr(thing, each.name)) for each in fields(thing))
     return {written_name(type(thing))}.union(*inner)
 
 
@@ -66,7 +66,7 @@ def released(
 
 
 @dataclass(frozen=True)
-class Publication:
+class ReleaseAssembly:
     """A specification, who asks, who pays for whose privacy, and when: all that a file says beside the answers."""
 
     spec: ReleaseSpec | StatisticsSpec
@@ -110,7 +110,7 @@ class Publication:
         names = {written_name(each) for each in (*codec.CLOSED_LIST, *READABLE)}
         for thing in (self.algorithm, *questions):
             try:
-                if strangers := {name for name in types_of(thing) - names if not plug_in_type(name)}:
+                if strangers := {name for name in type_names(thing) - names if not plug_in_type(name)}:
                     raise CodecError(f"no {', '.join(sorted(strangers))} can be read")
                 if (getattr(thing, "size", 0) or 0) > LARGE:
                     continue  # of the same types as a small one, and seconds of work
@@ -123,7 +123,10 @@ class Publication:
                     "it is not made, and nothing was paid"
                 ) from error
         stated = self.statement()
-        if Statement.from_json(stated.to_json()) != stated or Publication.from_json(self.to_json()).spec != self.spec:
+        if (
+            Statement.from_json(stated.to_json()) != stated
+            or ReleaseAssembly.from_json(self.to_json()).spec != self.spec
+        ):
             raise InputError("the statement of this release could not be read back, so nothing was paid")
 
     def to_json(self) -> dict[str, Any]:
@@ -141,7 +144,7 @@ class Publication:
         }
 
     @property
-    def absolute(self) -> "Publication":
+    def absolute(self) -> "ReleaseAssembly":
         """The same with the whole paths of its files, so that it means the same in any folder."""
         spec = self.spec
         changed: dict[str, Any] = {} if spec.output is None else {"output": str(Path(spec.output).absolute())}
@@ -154,7 +157,7 @@ class Publication:
         return replace(self, spec=replace(spec, **changed))
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "Publication":
+    def from_json(cls, data: Mapping[str, Any]) -> "ReleaseAssembly":
         """The inverse of `to_json`."""
         algorithm = codec.from_json(data["algorithm"], READABLE, plug_ins=plug_in_type)
         known = None if isinstance(algorithm, PublicLocationStatistics | PublishedStatistics) else algorithm

@@ -1,6 +1,6 @@
 """One run, in the order that makes its promises true (docs/concepts/design.md, "A run, step by step").
 
-The output is locked; the table is opened and its rows are read inside the trust model; the run is rehearsed, and what
+The output is locked; the table is opened and its rows are read inside the trust model; the run is rehearse, and what
 could not be read back is refused; the journal is begun; the price is charged; every answer is in the journal before
 it is used; the file appears whole; the ledger notes it; the journal is removed.
 
@@ -33,8 +33,8 @@ from hazemap.encoders import EvenSplitScores, MedianSplitScores
 from hazemap.engines.duckdb import EngineTable
 from hazemap.errors import FileError, HazemapError, HazemapWarning, InputError, LedgerError, Stopped
 from hazemap.execution.journal import Journal, check
-from hazemap.execution.output_lock import free_place, only_writer
-from hazemap.execution.release_assembly import Publication
+from hazemap.execution.output_lock import check_output_place, lock_output
+from hazemap.execution.release_assembly import ReleaseAssembly
 from hazemap.privacy.budget import Budget, much
 from hazemap.privacy.duplicate_tables import Fingerprints
 from hazemap.privacy.first_cap import FirstCap
@@ -62,7 +62,7 @@ from hazemap.temporal.time_slots import moment
 from hazemap.trust.curator import Curator
 
 
-def rehearsed(algorithm: Algorithm[Any], trust: Curator, budget: Budget) -> Iterator[Question]:
+def rehearse(algorithm: Algorithm[Any], trust: Curator, budget: Budget) -> Iterator[Question]:
     """Rehearse a run over nobody; an error says in words what is wrong with the order.
 
     It ends with a question that has the whole budget, or else with the method, whose estimates are tried, too.
@@ -72,7 +72,7 @@ def rehearsed(algorithm: Algorithm[Any], trust: Curator, budget: Budget) -> Iter
         yield session.question
         if session.question.share == 1:
             return
-        session.receive(of_nobody(session.question, session.price))
+        session.receive(answer_of_nobody(session.question, session.price))
 
 
 class _Rehearsal(Session[Any]):
@@ -83,7 +83,7 @@ class _Rehearsal(Session[Any]):
         self._advance(answer)
 
 
-def of_nobody(question: Question, price: Budget) -> Answer:
+def answer_of_nobody(question: Question, price: Budget) -> Answer:
     """A curator's answer over nobody and without noise: zeros, the first candidates, an uncut tree.
 
     >>> from hazemap.encoders import Counts
@@ -91,7 +91,7 @@ def of_nobody(question: Question, price: Budget) -> Answer:
     >>> from hazemap.queries.noisy_queries import Query
     >>> from hazemap.privacy.budget import PureDP
     >>> from hazemap.spatial.quadtree import Quadtree
-    >>> of_nobody(Query(Counts(Leaves.at_level(Quadtree.world(depth=1), 1)), 1), PureDP(1)).sums
+    >>> answer_of_nobody(Query(Counts(Leaves.at_level(Quadtree.world(depth=1), 1)), 1), PureDP(1)).sums
     array([0, 0, 0, 0])
     """
     if isinstance(question, Growth):
@@ -136,12 +136,12 @@ def execute(
     book = ledger or Ledger.default()
     only = PublicLocationSpec.of(spec) if isinstance(spec, StatisticsSpec) and values_only(spec.model) else None
     model: Model = VALUES_ONLY if only else FULL
-    goal = None if spec.output is None else free_place(Path(spec.output).absolute(), spec)
+    goal = None if spec.output is None else check_output_place(Path(spec.output).absolute(), spec)
     # said before hours of reading; the charge below decides
     book.check(spec.dataset, spec.budget, model, occasion, cap)
-    with nullcontext() if goal is None else only_writer(goal):
+    with nullcontext() if goal is None else lock_output(goal):
         if goal is not None:
-            free_place(goal, spec)  # somebody may have written it until it was locked
+            check_output_place(goal, spec)  # somebody may have written it until it was locked
         key, found = os.urandom(16), fingerprint(spec.table.address and spec.table.address.absolute)
         table, lookalikes = opened(spec, source, key, memory_limit, say, new=True), Fingerprints(book)
         table.watch(lookalikes.key())
@@ -149,21 +149,21 @@ def execute(
         account = book.account(spec.dataset, _what(spec, goal), whose, run, occasion, cap, spec.budget)
         foreseen = account.check(spec.budget)  # now that it is known by which column people are told apart
         noise = stream or Stream.from_os()
-        algorithm, trust = asked_of(spec, only, table, noise)
+        algorithm, trust = algorithm_and_trust(spec, only, table, noise)
         made_now = f"{datetime.now(UTC):%Y-%m-%d}", __version__
         randomness = Randomness.TEST_STREAM if noise.is_fixed else Randomness.SYSTEM
-        publication = Publication(spec, algorithm, account.dataset, account.unit, *made_now, randomness).absolute
-        questions = list(rehearsed(algorithm, trust, spec.budget))
+        publication = ReleaseAssembly(spec, algorithm, account.dataset, account.unit, *made_now, randomness).absolute
+        questions = list(rehearse(algorithm, trust, spec.budget))
         publication.refuse_what_cannot_be_read_back(*questions)
         trust.prepare(questions[0])
         lookalikes.warn(account.dataset, table.fingerprint)
         _warn_of_money(account.dataset, foreseen)
         head = {**publication.to_json(), "what": account.what, "source": found, "key": key.hex()}
         with (
-            Journal.begun(folder_of(book), str(account.run), head) as journal,
+            Journal.begun(journal_folder(book), str(account.run), head) as journal,
             _told_what_stands(account, spec.budget, journal),
         ):
-            prices, look = trust.prices(spec.budget), look_of(questions[0])
+            prices, look = trust.prices(spec.budget), look_share(questions[0])
             for part in () if look is None else (look, 1 - look):
                 budget_to_json(spec.budget.part(part))  # a price of too many digits is refused before the look is paid
             session = Session(algorithm, prices, spec.budget, account, trust.answers, look=look)
@@ -175,7 +175,7 @@ def execute(
                 # before the journal goes: where warnings are errors, a release in memory can still be recovered
                 warnings.warn(made.caution, HazemapWarning, stacklevel=4)
             if goal is not None:
-                free_place(goal, spec)  # another program may have written it since, without the lock
+                check_output_place(goal, spec)  # another program may have written it since, without the lock
             finish(made, account, account.receipt, account.later, goal, say)
             journal.remove()
     return made
@@ -189,7 +189,7 @@ def _warn_of_money(dataset: str, foreseen: Foreseen) -> None:
             warnings.warn(words, HazemapWarning, stacklevel=5)
 
 
-def asked_of(
+def algorithm_and_trust(
     spec: ReleaseSpec | StatisticsSpec, only: PublicLocationSpec | None, table: EngineTable, stream: Stream
 ) -> tuple[Any, Curator]:
     """The algorithm and the trust model; under values-only, both follow from the whereabouts in the table."""
@@ -199,7 +199,7 @@ def asked_of(
     return asked, Curator(counting, stream)
 
 
-def look_of(first: Question) -> Fraction | None:
+def look_share(first: Question) -> Fraction | None:
     """The part of the budget that a run pays first: that of a look, if its first question costs no more than that."""
     return LOOK if first.share <= LOOK else None
 
@@ -208,7 +208,7 @@ def converse(
     session: Session[Any],
     trust: Curator,
     account: LedgerAccount,
-    publication: Publication,
+    publication: ReleaseAssembly,
     journal: Journal,
     say: Progress,
     go_on: bool,
@@ -228,7 +228,7 @@ def converse(
 
 
 def weigh(
-    session: Session[Any], account: LedgerAccount, publication: Publication, journal: Journal, go_on: bool
+    session: Session[Any], account: LedgerAccount, publication: ReleaseAssembly, journal: Journal, go_on: bool
 ) -> None:
     """Raise `Stopped` where the answers of the look say that the rest would buy nothing: they decide, and no row."""
     if go_on:
@@ -266,7 +266,9 @@ def ask_all(session: Session[Any], trust: Curator, journal: Journal, say: Progre
         session.receive(answer)
 
 
-def replayed(publication: Publication, journal: Journal, account: LedgerAccount, look: Fraction | None) -> Session[Any]:
+def replayed(
+    publication: ReleaseAssembly, journal: Journal, account: LedgerAccount, look: Fraction | None
+) -> Session[Any]:
     """A run as far as its journal goes; it asks what was not answered. What was paid is not paid again."""
     algorithm: Algorithm[Any] = publication.algorithm
     trust = Curator(None)  # type: ignore[arg-type]  # prices need no table
@@ -311,7 +313,7 @@ def finish(
         raise LedgerError(f"{error}. The release is whole; only the ledger does not know of it") from error
 
 
-def folder_of(ledger: Ledger) -> Path:
+def journal_folder(ledger: Ledger) -> Path:
     """The folder of the journals of a ledger's runs, on this machine."""
     return ledger.store.runs
 

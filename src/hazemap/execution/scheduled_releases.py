@@ -24,8 +24,8 @@ from hazemap.errors import (
     Stopped,
 )
 from hazemap.execution.crash_recovery import kept, recover, stopped, sweep
-from hazemap.execution.output_lock import BeingWritten, only_writer
-from hazemap.execution.run import Progress, execute, folder_of
+from hazemap.execution.output_lock import OutputLocked, lock_output
+from hazemap.execution.run import Progress, execute, journal_folder
 from hazemap.files.atomic_write import make_folder
 from hazemap.privacy.budget import Budget, Number, PrivacyAmount
 from hazemap.privacy.first_cap import FirstCap
@@ -137,7 +137,7 @@ def run_schedule(
     said = cap is not None or no_cap
     first = FirstCap.of(spec.first.budget, cap, no_cap) if said else FirstCap.usual(spec.yearly)
     with _alone(spec, book):
-        if any(folder_of(book).glob("*.journal")) or any(folder_of(book).glob(".*.part")):
+        if any(journal_folder(book).glob("*.journal")) or any(journal_folder(book).glob(".*.part")):
             sweep(book)
         found = _standing(spec, book, at)
         for place, each in enumerate(found):
@@ -232,7 +232,7 @@ def _instant(spec: ScheduleSpec, now: datetime | str | None) -> datetime:
 @contextmanager
 def _alone(spec: ScheduleSpec, book: Ledger) -> Iterator[None]:
     """Have a schedule to run alone on this machine; the ledger keeps other machines from paying twice."""
-    folder = folder_of(book)
+    folder = journal_folder(book)
     try:
         make_folder(folder, 0o700)
     except OSError as error:
@@ -240,8 +240,8 @@ def _alone(spec: ScheduleSpec, book: Ledger) -> Iterator[None]:
     with ExitStack() as stack:
         try:
             name = hashlib.sha256(spec.name.encode()).hexdigest()[:32]
-            stack.enter_context(only_writer(folder / f"{name}.schedule"))
-        except BeingWritten:
+            stack.enter_context(lock_output(folder / f"{name}.schedule"))
+        except OutputLocked:
             raise ScheduleRunning(
                 f"the schedule {spec.name!r} is being run by another process: nothing was done here"
             ) from None

@@ -49,7 +49,7 @@ class TriedConstant:
     rounds: float
 
 
-def tried_constants(spec: ReleaseSpec, people: int, files: Sequence[Path]) -> tuple[TriedConstant, ...]:
+def try_constants(spec: ReleaseSpec, people: int, files: Sequence[Path]) -> tuple[TriedConstant, ...]:
     """Try each c₀ on people drawn from these maps; the same every time.
 
     `InputError` for a method that has no c₀, for a map that is not similar, and for one that is no release.

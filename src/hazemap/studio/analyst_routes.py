@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 
 from hazemap.codec import dumps
 from hazemap.errors import FileError, InputError
-from hazemap.execution.output_lock import only_writer
+from hazemap.execution.output_lock import lock_output
 from hazemap.federated.device.recipes.recipe_check import check_lines, check_recipe, recipe_explanation
 from hazemap.federated.recipes.policy_document import read_policy
 from hazemap.federated.recipes.recipe import Recipe, RecipePrice
@@ -160,7 +160,7 @@ class AnalystRoutes:
 
         def written() -> None:
             recipe_of(text)
-            with only_writer(goal):
+            with lock_output(goal):
                 free(goal)
                 with whole(goal) as part:
                     part.write_text(str(text), encoding="utf-8")
@@ -249,7 +249,7 @@ class AnalystRoutes:
         def released(line: CoordinatorLine) -> None:
             with line.told():
                 made = HttpStudy(line.line.http, name).release()
-            with only_writer(goal):
+            with lock_output(goal):
                 free(goal)
                 made.save(goal)
 

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from hazemap.errors import FileError, HazemapError, InputError
-from hazemap.execution.output_lock import only_writer
+from hazemap.execution.output_lock import lock_output
 from hazemap.execution.run import Progress
 from hazemap.federated.service.route_guard import Row, TooLong, body_of
 from hazemap.files.atomic_write import whole
@@ -226,7 +226,7 @@ class ComparisonRoutes:
             raise refused(TooLong, "ownMapTooLarge", most=UPLOAD >> 20) from None
 
         def kept() -> int:
-            with only_writer(goal):
+            with lock_output(goal):
                 free(goal)
                 with whole(goal) as file:
                     file.write_bytes(content)

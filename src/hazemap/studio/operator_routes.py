@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 
 from hazemap.codec import dumps
 from hazemap.errors import InputError
-from hazemap.execution.output_lock import only_writer
+from hazemap.execution.output_lock import lock_output
 from hazemap.federated.device.policy.consent_policy import caution_about_small_sums
 from hazemap.federated.server.campaign_spec import MAP, Campaign, CampaignOrder
 from hazemap.federated.server.privacy_statement import assumed
@@ -164,7 +164,7 @@ class OperatorRoutes:
         goal = who.root.inside(file)
 
         def fetched(line: CoordinatorLine) -> None:
-            with only_writer(goal):
+            with lock_output(goal):
                 free(goal)
                 content = line.content(f"/v1/campaigns/{name}/release", MOST)
                 with whole(goal) as part:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from hazemap.errors import CapExceeded, InputError
 from hazemap.execution.crash_recovery import Recoverable, recoverable
-from hazemap.execution.output_lock import free_place
+from hazemap.execution.output_lock import check_output_place
 from hazemap.federated.service.access_tokens import fresh, same
 from hazemap.federated.study.study_answers import StudyAnswers
 from hazemap.privacy.budget import Budget, PrivacyAmount, PureDP
@@ -158,7 +158,7 @@ class SpendingKeys:
         """
         spec = release_of(order, steward.root)
         free(goal := steward.root.inside(str(order["output"])))
-        free_place(goal, spec)
+        check_output_place(goal, spec)
         name = data_set_name(spec.dataset)
         page = steward.ledger.status(name, FULL)
         try:

@@ -32,7 +32,7 @@ Logs = Callable[[], list[list[str]]]
 
 def browser(
     options: PeopleOptions,
-    folder: Annotated[Path, typer.Option(help="The demo's folder; it must be new or empty.")] = Path("demo-browser"),
+    folder: Annotated[Path, typer.Option(help="Folder of the demo, new or empty.")] = Path("demo-browser"),
     people: Annotated[int, typer.Option(metavar="N", min=50, max=5_000, help="Number of people with a device.")] = 60,
     tabs: Annotated[int, typer.Option(metavar="N", min=1, max=9, help="Number of tabs, which are devices too.")] = 3,
     visitors: Annotated[

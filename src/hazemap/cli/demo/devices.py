@@ -190,7 +190,7 @@ def device_words(tables: dict[Path, int], *more: str) -> list[tuple[str, ...]]:
 
 def devices(
     options: DeviceOptions,
-    folder: Annotated[Path, typer.Option(help="The demo's folder; it must be new or empty.")] = Path("demo-devices"),
+    folder: Annotated[Path, typer.Option(help="Folder of the demo, new or empty.")] = Path("demo-devices"),
     shard: Annotated[int, typer.Option(metavar="N", min=100, help="People in one secure sum.")] = 250,
 ) -> None:
     """Start a coordinator and many devices, make a map by secure aggregation, and show the truth beside it.
@@ -216,9 +216,7 @@ def devices(
 
 def two_servers(
     options: DeviceOptions,
-    folder: Annotated[Path, typer.Option(help="The demo's folder; it must be new or empty.")] = Path(
-        "demo-two-servers"
-    ),
+    folder: Annotated[Path, typer.Option(help="Folder of the demo, new or empty.")] = Path("demo-two-servers"),
     trust: Annotated[
         str,
         typer.Option(

@@ -24,12 +24,12 @@ GRID, NEIGHBOURHOOD = 8, 5
 
 
 def city_map(
-    folder: Annotated[Path, typer.Option(help="The demo's folder; created if necessary.")] = Path("demo"),
+    folder: Annotated[Path, typer.Option(help="Folder of the demo; created if necessary.")] = Path("demo"),
     people: Annotated[
-        int, typer.Option(metavar="N", min=1000, max=2_000_000, help="The number of people of the city.")
+        int, typer.Option(metavar="N", min=1000, max=2_000_000, help="Number of people of the city.")
     ] = 100_000,
-    epsilon: Annotated[str, typer.Option("-e", "--epsilon", metavar="ε", help="The price in ε.")] = "1",
-    seed: Annotated[int, typer.Option(metavar="N", help="Another seed, another city.")] = 1,
+    epsilon: Annotated[str, typer.Option("-e", "--epsilon", metavar="ε", help="Price in ε.")] = "1",
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the city.")] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Make a city up, release a map of it, draw it, ask it three questions, and show the truth beside the answers.

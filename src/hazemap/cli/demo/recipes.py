@@ -37,21 +37,21 @@ RULES = "[budget]\ncampaign = 4\nperiod = 4\n[cohort]\ncorrupt = 0.05\n"
 
 
 def recipes(
-    folder: Annotated[Path, typer.Option(help="The demo's folder; it must be new or empty.")] = Path("demo-recipes"),
+    folder: Annotated[Path, typer.Option(help="Folder of the demo, new or empty.")] = Path("demo-recipes"),
     people: Annotated[
-        int, typer.Option(metavar="N", min=200, max=10_000, help="The number of people with a device.")
+        int, typer.Option(metavar="N", min=200, max=10_000, help="Number of people with a device.")
     ] = 1500,
     chat: Annotated[
         Path | None,
         typer.Option(
             metavar="TABLE",
-            help=f"Parquet with user, ts and text. By default {CHAT} where it is, and made-up chat elsewhere.",
+            help=f"Parquet file with columns user, ts and text. Default: {CHAT} if it exists, else made-up chat.",
         ),
     ] = None,
     processes: Annotated[
-        int, typer.Option(metavar="N", min=1, max=16, help="The number of processes that the devices share.")
+        int, typer.Option(metavar="N", min=1, max=16, help="Number of processes that the devices share.")
     ] = 2,
-    seed: Annotated[int, typer.Option(metavar="N", help="Another seed, other made-up chat.")] = 1,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the made-up chat.")] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Start a server and many devices with chat, ask which words and pairs are frequent, and show a device's account.

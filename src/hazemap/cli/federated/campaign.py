@@ -35,7 +35,7 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The campaign's name.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the campaign.")]
 ORDER, MAP = "The order", "The map"
 MAP_FIELDS = (
     *("epsilon", "delta", "dataset", "box", "cells", "method", "prior", "prior_is_public", "bounding"),
@@ -214,7 +214,7 @@ def watch(
 )
 def release(
     name: Name,
-    output: Annotated[Path, typer.Option("-o", "--output", help="The file to write: .parquet.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="File to write: .parquet.")],
     coordinator: CoordinatorOptions,
     picture: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw the map: .png, .svg or .pdf.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,

@@ -40,9 +40,9 @@ def task(
             help="count, sum:MAX, vector:LENGTH:MAX, histogram:CELLS, bits:LENGTH:MOST or prefixes:BITS.",
         ),
     ],
-    leader: Annotated[str, typer.Option(metavar="URL", help="The leader's address, as clients use it.")],
-    helper: Annotated[str, typer.Option(metavar="URL", help="The helper's.")],
-    least: Annotated[int, typer.Option(min=1, help="The fewest reports of a batch.")],
+    leader: Annotated[str, typer.Option(metavar="URL", help="URL of the leader, as clients use it.")],
+    helper: Annotated[str, typer.Option(metavar="URL", help="URL of the helper.")],
+    least: Annotated[int, typer.Option(min=1, help="Fewest reports of a batch.")],
     open_reports: Annotated[
         int,
         typer.Option(
@@ -53,16 +53,12 @@ def task(
         ),
     ],
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="DIR", help="A new folder, for one file for each party.")
+        Path, typer.Option("-o", "--output", metavar="DIR", help="New folder for the files of the parties.")
     ],
-    seconds: Annotated[
-        int, typer.Option(min=1, help="The time precision in seconds; batches are multiples of it.")
-    ] = 3600,
+    seconds: Annotated[int, typer.Option(min=1, help="Time precision in seconds; batches are multiples of it.")] = 3600,
     epsilon: Annotated[
         str | None,
-        typer.Option(
-            metavar="ε", help="The price of a report for its person. Each server adds all the noise that it needs."
-        ),
+        typer.Option(metavar="ε", help="Price of a report for its person. Each server adds all of the noise."),
     ] = None,
     delta: Annotated[
         str | None, typer.Option(metavar="δ", help="With δ the noise is Gaussian; without it, Laplace.")
@@ -91,7 +87,7 @@ def task(
         int | None, typer.Option(min=1, help="For --questions: the most prefixes of one level that servers verify.")
     ] = None,
     leader_selected: Annotated[
-        bool, typer.Option("--leader-selected", help="The leader makes batches, instead of intervals of time.")
+        bool, typer.Option("--leader-selected", help="Let the leader form batches, instead of intervals of time.")
     ] = False,
     expiry_days: Annotated[
         int | None, typer.Option(min=1, help="Days after which the servers refuse new reports and delete old ones.")
@@ -188,7 +184,7 @@ class BatchOptions:
     epilog="Example: [bold]hazemap collector collect tasks/collector.toml --start 1767225600 --seconds 3600[/bold]"
 )
 def collect(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The collector's file of the task.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Collector's file of the task.")],
     batch: BatchOptions,
     start: Annotated[
         int | None,
@@ -197,7 +193,8 @@ def collect(
     prefix: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="BITS", help="In a task of prefixes: count the strings that begin so; again for others, as long."
+            metavar="BITS",
+            help="In a task of prefixes: count the strings with this prefix. May be repeated with the same length.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -228,15 +225,15 @@ def collect(
 @options(RELEASE, "dataset", "box", "cells", "method", "bounding", "outside")
 def collect_map(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The collector's file of a task of --questions.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Collector's file of a task with --questions.")],
     start: Annotated[
         int, typer.Option(min=0, help="Start of the batch, in seconds since 1970: a multiple of the time precision.")
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The map: .parquet or .tif.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="File to write: .parquet or .tif.")],
     batch: BatchOptions,
     numbers: Annotated[
         int,
-        typer.Option(metavar="N", min=500, help="The most numbers that the method may ask for in all rounds together."),
+        typer.Option(metavar="N", min=500, help="Most numbers that the method may ask for in all rounds together."),
     ] = 100_000,
     spec: SpecFile = None,
     as_json: AsJson = False,

@@ -141,12 +141,12 @@ def accept(
     """Accept a signed policy: which recipes this device may answer, at which price. Older versions are refused."""
     from datetime import UTC, datetime
 
-    from hazemap.cli.federated.policy import key_of, signed_at
+    from hazemap.cli.federated.policy import parse_public_key, read_signed_policy
     from hazemap.federated.device.policy.shipped_policies import ShippedPolicies
 
-    signed = signed_at(policy)
+    signed = read_signed_policy(policy)
     with store.open(create=True) as file:
-        taken = ShippedPolicies(file).accept(signed, key_of(key), datetime.now(UTC)).policy
+        taken = ShippedPolicies(file).accept(signed, parse_public_key(key), datetime.now(UTC)).policy
     facts = {"name": taken.name, "version": taken.version, "key": signed.key.hex()}
     deliver(facts, as_json, f"{taken.name}, version {taken.version}, rules what recipes may ask of this device")
 
@@ -187,27 +187,34 @@ def run(
     store: StoreOptions,
     many: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, rich_help_panel=TESTS, help="How many devices: the first people of --table."),
+        typer.Option(
+            metavar="N",
+            min=1,
+            rich_help_panel=TESTS,
+            help="Number of devices, one for each of the first people of --table.",
+        ),
     ] = None,
     table: Annotated[
-        str | None, typer.Option(metavar="TABLE", rich_help_panel=TESTS, help="Parquet or CSV: the people of --many.")
+        str | None,
+        typer.Option(metavar="TABLE", rich_help_panel=TESTS, help="Table of the people of --many: Parquet or CSV."),
     ] = None,
     person: Annotated[
-        str | None, typer.Option(metavar="COLUMN", rich_help_panel=TESTS, help="Whose row it is. Guessed.")
+        str | None,
+        typer.Option(metavar="COLUMN", rich_help_panel=TESTS, help="Column of the person's id. Default: guessed."),
     ] = None,
     each_row: Annotated[
-        bool, typer.Option("--each-row", rich_help_panel=TESTS, help="Each row of the table is a person of its own.")
+        bool, typer.Option("--each-row", rich_help_panel=TESTS, help="Count each row of the table as a person.")
     ] = False,
     drop: Annotated[
         str,
-        typer.Option(metavar="PART", rich_help_panel=TESTS, help="The part that falls silent, anywhere in a session."),
+        typer.Option(metavar="PART", rich_help_panel=TESTS, help="Share of devices that fall silent during a session."),
     ] = "0",
     connections: Annotated[
         int, typer.Option(min=1, max=1024, rich_help_panel=TESTS, help="Connections that devices share.")
     ] = 32,
     until_idle: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", min=0, help="End after this long without a question. By default never."),
+        typer.Option(metavar="SECONDS", min=0, help="End after so many seconds without a question. Default: never."),
     ] = None,
     policy: PolicyFile = None,
     as_json: AsJson = False,

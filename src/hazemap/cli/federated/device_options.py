@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 
 TABLE, REACH, TESTS = "The table", "How the server is reached", "Many devices, for tests and loads"
 
-Number = Annotated[int | None, typer.Option("--device", metavar="N", help="The device, if the store has several.")]
+Number = Annotated[
+    int | None, typer.Option("--device", metavar="N", help="Number of the device, if the store has several.")
+]
 PolicyFile = Annotated[
     Path | None,
-    typer.Option("--policy", metavar="FILE", help="The person's rules, instead of policy.toml beside the store."),
+    typer.Option("--policy", metavar="FILE", help="File of the person's rules. Default: policy.toml beside the store."),
 ]
 
 
@@ -39,7 +41,7 @@ class StorePlace:
 
     store: Annotated[
         Path | None,
-        typer.Option("--store", metavar="FILE", help="The device's file, instead of device.sqlite in HAZEMAP_HOME."),
+        typer.Option("--store", metavar="FILE", help="File of the device. Default: device.sqlite in HAZEMAP_HOME."),
     ] = None
 
     @property

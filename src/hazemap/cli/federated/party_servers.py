@@ -10,14 +10,16 @@ from hazemap.cli.federated.serving_options import KEPT, Serving, serving
 from hazemap.errors import InputError
 
 
-@serving(None, "page_origin", "uploads", words={"port": "The port. 8471 for a leader, 8472 for a helper."})
+@serving(
+    None, "page_origin", "uploads", words={"port": "Port to listen on. Default: 8471 for a leader, 8472 for a helper."}
+)
 def aggregator(
-    role: Annotated[str, typer.Option(metavar="ROLE", help="'leader', which takes reports, or 'helper'.")],
+    role: Annotated[str, typer.Option(metavar="ROLE", help="leader, which receives reports, or helper.")],
     serving: Serving,
     task: Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="FILE", help="A task, as `hazemap collector task` writes it for this role; again for each other."
+            metavar="FILE", help="Task file for this role, written by `hazemap collector task`. May be repeated."
         ),
     ] = None,
     take_tasks_at: Annotated[
@@ -63,7 +65,7 @@ def aggregator(
 def shuffler(
     serving: Serving,
     least: Annotated[
-        int, typer.Option(min=1, metavar="PEOPLE", help="The fewest people whose messages are passed on.")
+        int, typer.Option(min=1, metavar="PEOPLE", help="Fewest people whose messages are passed on.")
     ] = 50,
     largest: Annotated[
         int,

@@ -23,7 +23,7 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Source = Annotated[Path, typer.Argument(metavar="FILE", help="A policy: TOML, JSON or signed.")]
+Source = Annotated[Path, typer.Argument(metavar="FILE", help="Policy: TOML, JSON or signed.")]
 
 
 @app.command(epilog="Example: [bold]hazemap policy example > policy.toml[/bold]")
@@ -36,7 +36,7 @@ def example() -> None:
 
 @app.command(epilog="Example: [bold]hazemap policy key policy.key[/bold]")
 def key(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file for the secret key.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="New file for the secret key.")],
     as_json: AsJson = False,
 ) -> None:
     """Make a key that signs policies. Devices pin its public half; the owner of the file decides what they answer."""
@@ -58,10 +58,10 @@ def key(
 def sign(
     policy: Source,
     key_file: Annotated[
-        Path, typer.Option("--key-file", metavar="FILE", help="The secret key, made by `hazemap policy key`.")
+        Path, typer.Option("--key-file", metavar="FILE", help="Secret key, made by `hazemap policy key`.")
     ],
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help="The signed policy to write, as JSON.")
+        Path, typer.Option("-o", "--output", metavar="FILE", help="File to write: the signed policy, as JSON.")
     ],
     as_json: AsJson = False,
 ) -> None:
@@ -69,8 +69,8 @@ def sign(
     from hazemap.federated.recipes.policy_document import SignedPolicy, digest
     from hazemap.files.atomic_write import write_whole
 
-    found = policy_at(policy)
-    signed = SignedPolicy.sign(found, secret_at(key_file))
+    found = read_any_policy(policy)
+    signed = SignedPolicy.sign(found, read_secret_key(key_file))
     write_whole(output, signed.to_json().encode())
     facts = {"name": found.name, "version": found.version, "digest": digest(found).hex(), "key": signed.key.hex()}
     deliver(facts, as_json, f"{found.name}, version {found.version}, signed by {signed.key.hex()}")
@@ -86,8 +86,8 @@ def verify(
     """Check that a key signed a policy, and that the policy is unchanged."""
     from hazemap.federated.recipes.policy_document import digest
 
-    pinned = key_of(key)
-    found = signed_at(policy).verify(pinned or b"")
+    pinned = parse_public_key(key)
+    found = read_signed_policy(policy).verify(pinned or b"")
     facts = {"name": found.name, "version": found.version, "digest": digest(found).hex(), "key": key}
     deliver(facts, as_json, f"{found.name}, version {found.version}: signed by {key}, and whole")
 
@@ -99,7 +99,7 @@ def show(policy: Source, as_json: AsJson = False) -> None:
 
     from hazemap.federated.recipes.policy_document import digest, to_document
 
-    found = policy_at(policy)
+    found = read_any_policy(policy)
     analyses = Table("analysis", "ε", "δ", "reports", "people", "carried by", "reads", "for", box=None)
     for each in found.analyses:
         carriers, fields = ", ".join(one.value for one in each.carriers), ", ".join(map(str, each.queries.fields))
@@ -120,7 +120,7 @@ def show(policy: Source, as_json: AsJson = False) -> None:
     deliver(facts, as_json, head, analyses, fields_, *streams, *limits)
 
 
-def policy_at(path: Path) -> "ShippedPolicy":
+def read_any_policy(path: Path) -> "ShippedPolicy":
     """The policy in a file, whatever it is written in; a signature is not verified."""
     from hazemap.federated.recipes.policy_document import SignedPolicy, from_json, from_toml
 
@@ -130,14 +130,14 @@ def policy_at(path: Path) -> "ShippedPolicy":
     return SignedPolicy.from_json(text).policy if '"signature"' in text else from_json(text)
 
 
-def signed_at(path: Path) -> "SignedPolicy":
+def read_signed_policy(path: Path) -> "SignedPolicy":
     """The signed policy in a file; its signature is yet to be verified."""
     from hazemap.federated.recipes.policy_document import SignedPolicy
 
     return SignedPolicy.from_json(read_text(path, "the policy"))
 
 
-def key_of(digits: str | None) -> bytes | None:
+def parse_public_key(digits: str | None) -> bytes | None:
     """A public key in hexadecimal."""
     if digits is None:
         return None
@@ -150,7 +150,7 @@ def key_of(digits: str | None) -> bytes | None:
     return found
 
 
-def secret_at(path: Path) -> "Identity":
+def read_secret_key(path: Path) -> "Identity":
     """The key that signs, in a file of `hazemap policy key`."""
     from hazemap.privacy.signing_identities import Identity
 

@@ -24,10 +24,10 @@ app = typer.Typer(
 
 EXPLAIN = "Example: [bold]hazemap device explain words.toml --policy keyboard.toml[/bold]"
 
-RecipeFile = Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe: TOML, or JSON of the same names.")]
+RecipeFile = Annotated[Path, typer.Argument(metavar="RECIPE", help="Recipe: TOML, or JSON with the same names.")]
 ShippedPolicyFile = Annotated[
     Path | None,
-    typer.Option("--policy", metavar="FILE", help="A policy of devices: TOML, JSON or signed."),
+    typer.Option("--policy", metavar="FILE", help="Policy of the devices: TOML, JSON or signed."),
 ]
 
 
@@ -36,7 +36,7 @@ def check(
     recipe: RecipeFile,
     policy: ShippedPolicyFile = None,
     people: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="The number of people. Default: the minimum cohort.")
+        int | None, typer.Option(metavar="N", min=1, help="Number of people. Default: the minimum cohort.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -70,7 +70,7 @@ def example() -> None:
 @app.command(epilog="Example: [bold]hazemap recipe write words.toml -o words.json[/bold]")
 def write(
     recipe: RecipeFile,
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The file to write: .toml or .json.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="File to write: .toml or .json.")],
     best: Annotated[
         str | None,
         typer.Option(

@@ -46,8 +46,8 @@ def run(
         typer.Option(
             metavar="WAY",
             rich_help_panel=LET_IN,
-            help="What lets a device in besides a code of one use: 'token' (DIR/enrolment.token, which all share: for "
-            "tests), 'codes' (nothing more), 'attestation' or 'open' (anybody).",
+            help="How devices enrol besides with a one-time code: token (DIR/enrolment.token, which all share; for "
+            "tests), codes (no other way), attestation, or open (anyone).",
         ),
     ] = "token",
     attestation: Annotated[
@@ -55,7 +55,7 @@ def run(
         typer.Option(
             metavar="MODULE:FUNCTION",
             rich_help_panel=LET_IN,
-            help="A Python function of yours that decides who may enrol.",
+            help="Python function that decides who may enrol.",
         ),
     ] = None,
     ticket_days: Annotated[
@@ -109,7 +109,7 @@ def run(
 @app.command(epilog="Example: [bold]hazemap server codes --number 300 --days 30 --token-file operator.token[/bold]")
 def codes(
     coordinator: CoordinatorOptions,
-    number: Annotated[int, typer.Option(min=1, max=100_000, help="The number of codes.")],
+    number: Annotated[int, typer.Option(min=1, max=100_000, help="Number of codes.")],
     days: Annotated[int, typer.Option(min=1, max=3650, help="Days until the codes expire.")] = 30,
     as_json: AsJson = False,
 ) -> None:
@@ -157,11 +157,11 @@ def token(
     role: Annotated[str | None, typer.Option(metavar="ROLE", help="operator, analyst or auditor.")] = None,
     days: Annotated[int, typer.Option(min=1, max=3650, help="Days until the token expires.")] = 90,
     epsilon: Annotated[
-        str | None, typer.Option(metavar="ε", help="The most that all campaigns of this analyst may cost together.")
+        str | None, typer.Option(metavar="ε", help="Most that all campaigns of this analyst may cost together.")
     ] = None,
     campaigns: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, max=1_000, help="The most campaigns of this analyst at a time. Default: 1."),
+        typer.Option(metavar="N", min=1, max=1_000, help="Most campaigns of this analyst at a time. Default: 1."),
     ] = None,
     revoke: Annotated[bool, typer.Option("--revoke", help="Revoke the token of this name instead.")] = False,
 ) -> None:

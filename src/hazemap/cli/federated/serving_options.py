@@ -76,32 +76,36 @@ def _option(kind: Any, usual: Any, panel: str | None, text: str, metavar: str | 
 
 def _limit(what: str, usual: int, everywhere: bool = False) -> Any:
     rest = "" if everywhere else ", and no limit on this machine alone"
-    return _option(int | None, None, LIMITS, f"{what}. By default {usual:,}{rest}.", min=1)
+    return _option(int | None, None, LIMITS, f"{what}. Default: {usual:,}{rest}.", min=1)
 
 
 _OPTIONS: Final = {
-    "data": _option(Path, inspect.Parameter.empty, KEPT, "Its folder: database, keys, tokens, results.", "DIR"),
-    "host": _option(str, "127.0.0.1", REACHED, "The address to listen on."),
-    "port": _option(int | None, None, REACHED, "The port.", min=1, max=65_535),
-    "certificate": _option(Path | None, None, REACHED, "TLS: the certificate (chain).", "PEM"),
-    "key": _option(Path | None, None, REACHED, "TLS: its key.", "PEM"),
-    "behind_proxy": _option(bool, False, REACHED, "A proxy before it speaks TLS: plain HTTP."),
+    "data": _option(
+        Path, inspect.Parameter.empty, KEPT, "Folder of the server: database, keys, tokens and results.", "DIR"
+    ),
+    "host": _option(str, "127.0.0.1", REACHED, "Address to listen on."),
+    "port": _option(int | None, None, REACHED, "Port to listen on.", min=1, max=65_535),
+    "certificate": _option(Path | None, None, REACHED, "TLS: certificate or chain of certificates.", "PEM"),
+    "key": _option(Path | None, None, REACHED, "TLS: key of the certificate.", "PEM"),
+    "behind_proxy": _option(bool, False, REACHED, "Serve plain HTTP; a reverse proxy terminates TLS."),
     "trusted_proxy": _option(
         list[str] | None,
         None,
         REACHED,
-        "A proxy, or a network, whose X-Forwarded-For says where requests come from; again for others. Behind a proxy "
-        "that is not named so, nothing is limited by address.",
+        "Proxy or network whose X-Forwarded-For header is trusted. May be repeated. Without one, requests behind a "
+        "proxy are not limited by address.",
         "ADDRESS",
     ),
     "page_origin": _option(
         list[str] | None,
         None,
         REACHED,
-        "Where the page is served that makes a browser's tab a device; again for each other one. By default none.",
+        "Origin that serves the page of `hazemap browser-device`. May be repeated. Default: none.",
         "URL",
     ),
-    "database": _option(str | None, None, KEPT, "postgresql://…, instead of an SQLite file in the folder.", "URL"),
+    "database": _option(
+        str | None, None, KEPT, "Database, postgresql://…, instead of an SQLite file in the folder.", "URL"
+    ),
     "standby": _option(
         bool,
         False,
@@ -174,7 +178,7 @@ class CoordinatorOptions:
             "--token-file",
             metavar="FILE",
             envvar="HAZEMAP_TOKEN_FILE",
-            help="The server's operator.token, or a token of your own.",
+            help="File with a token: the server's operator.token, or your own.",
         ),
     ]
     server: Server = LOCAL

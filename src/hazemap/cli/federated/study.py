@@ -26,8 +26,8 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The study's name.")]
-Round = Annotated[int | None, typer.Option("--round", metavar="N", min=1, help="The round. Default: the last.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the study.")]
+Round = Annotated[int | None, typer.Option("--round", metavar="N", min=1, help="Round. Default: the last.")]
 Confidence = Annotated[float, typer.Option(metavar="PART", help="Confidence of the intervals.")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", metavar="CSV", help="Write every line to this file.")]
 SHOWN = 20
@@ -41,9 +41,9 @@ def policy(
     as_json: AsJson = False,
 ) -> None:
     """Give a server the policy of its devices, which decides about recipes and the budgets of studies."""
-    from hazemap.cli.federated.policy import signed_at
+    from hazemap.cli.federated.policy import read_signed_policy
 
-    signed = signed_at(policy)
+    signed = read_signed_policy(policy)
     with coordinator.connect() as line:
         line.post("/v1/policies", signed.to_json().encode())
     facts = {"name": signed.policy.name, "version": signed.policy.version}
@@ -59,10 +59,10 @@ def begin(
     name: Name,
     coordinator: CoordinatorOptions,
     analysis: Annotated[
-        str, typer.Option(metavar="NAME", help="The analysis whose budget pays, as the devices' policy names it.")
+        str, typer.Option(metavar="NAME", help="Analysis whose budget pays, as the devices' policy names it.")
     ],
     epsilon: Annotated[
-        str, typer.Option("-e", "--epsilon", metavar="ε", help="The most that all rounds may cost together.")
+        str, typer.Option("-e", "--epsilon", metavar="ε", help="Most that all rounds may cost together.")
     ],
     cohort: CohortOptions,
     delta: Annotated[str, typer.Option(metavar="δ", help="δ of all rounds together.")] = "1e-6",
@@ -158,7 +158,7 @@ def results(
 def release(
     name: Name,
     coordinator: CoordinatorOptions,
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="PARQUET", help="The file to write.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="PARQUET", help="File to write.")],
     round_: Annotated[int | None, typer.Option("--round", metavar="N", min=1, help="One round. Default: all.")] = None,
     confidence: Confidence = 0.95,
     as_json: AsJson = False,
