@@ -234,7 +234,7 @@ def test_fault_7_exact_sums_of_rows_are_taken_by_trust_models_and_by_nobody_else
     found = {str(path.relative_to(PACKAGE).with_suffix("")) for path in MODULES if asking.search(path.read_text())}
     assert found == {
         *(
-            "federated/trust/simulated_secure_aggregation",
+            "federated/trust/in_memory_secure_aggregation",
             "trust/curator",
             "federated/trust/local",
             "federated/trust/report_batch",

@@ -18,8 +18,8 @@ from hazemap.errors import HazemapWarning, InputError
 from hazemap.federated.server.campaign_spec import Campaign
 from hazemap.federated.server.privacy_statement import prices, statement
 from hazemap.federated.trust.cohort_assumptions import Cohort, SecureSumPrices
+from hazemap.federated.trust.in_memory_secure_aggregation import SimulatedSecureAggregation
 from hazemap.federated.trust.local import LocalReports
-from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.lab.methods import KDTree
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger

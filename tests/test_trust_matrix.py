@@ -19,13 +19,12 @@ from hazemap.federated.recipes.recipe_bins import RecipeBins
 from hazemap.federated.recipes.sql_query import SqlQuery
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.device_tasks import Task
-from hazemap.federated.trust.in_memory_secure_aggregation import RecipeSecureSums
+from hazemap.federated.trust.in_memory_secure_aggregation import RecipeSecureSums, SimulatedSecureAggregation
 from hazemap.federated.trust.local import LocalReports
 from hazemap.federated.trust.one_report import OneReportTrust
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.federated.trust.report_carriers import ByOneReport, ByShuffler, ByTwoServers, CarriedTask
 from hazemap.federated.trust.shuffled import ShuffledParts, ShuffledReports
-from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.federated.trust.two_server_tasks import round_tasks
 from hazemap.federated.trust.two_servers import TwoServers
 from hazemap.privacy.budget import ApproxDP, PureDP

@@ -24,8 +24,8 @@ from hazemap.cells import Leaves
 from hazemap.estimate import measurements
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.trust.cohort_assumptions import Cohort
+from hazemap.federated.trust.in_memory_secure_aggregation import SimulatedSecureAggregation
 from hazemap.federated.trust.local import LocalReports
-from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.lab.methods import CountMin, Geometric, Hierarchical
 from hazemap.lab.methods.one_level_baselines import evidence
 from hazemap.privacy.budget import PureDP

@@ -23,7 +23,7 @@ from hazemap.algorithms.private_bounding_box import over
 from hazemap.algorithms.proportion import Narrow, Proportion, Significant
 from hazemap.engines.memory import MemoryTable
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
-from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
+from hazemap.federated.trust.in_memory_secure_aggregation import SimulatedSecureAggregation
 from hazemap.privacy.budget import PureDP
 from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box

@@ -23,11 +23,11 @@ from hazemap.errors import HazemapError
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.trust import report_bytes
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
+from hazemap.federated.trust.in_memory_secure_aggregation import SimulatedSecureAggregation
 from hazemap.federated.trust.local import LocalReports
 from hazemap.federated.trust.one_report import OneReportTrust
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.federated.trust.shuffled import ShuffledParts, ShuffledReports
-from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.federated.trust.two_servers import TwoServers
 from hazemap.lab.compare.ground_truth_maps import GroundTruthMap, painted
 from hazemap.lab.compare.practices import Method

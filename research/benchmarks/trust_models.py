@@ -19,8 +19,8 @@ from hazemap.algorithms import Adaptive
 from hazemap.engines.memory import MemoryTable
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
+from hazemap.federated.trust.in_memory_secure_aggregation import SimulatedSecureAggregation
 from hazemap.federated.trust.local import LocalReports
-from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.lab.compare.density_metrics import density, l1, mse
 from hazemap.privacy.budget import ApproxDP, Budget, PureDP
 from hazemap.queries.algorithm_session import Unrecorded, run

@@ -11,7 +11,7 @@ from hazemap.algorithms import Adaptive
 from hazemap.errors import InputError
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.trust.cohort_assumptions import Cohort
-from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
+from hazemap.federated.trust.in_memory_secure_aggregation import SimulatedSecureAggregation
 from hazemap.lab.compare.ground_truth_maps import GroundTruthMap, painted
 from hazemap.lab.compare.practices import Method
 from hazemap.lab.compare.trial_settings import Row, scorer, timed

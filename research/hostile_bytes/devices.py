@@ -40,7 +40,7 @@ from hazemap.federated.recipes.policy_document import SignedPolicy, canonical_js
 from hazemap.federated.recipes.recipe import RECIPE_LOG_FORMAT
 from hazemap.federated.recipes.recipe_file import EXAMPLE, recipe_from_toml
 from hazemap.federated.server.device_endpoints import deposited, written
-from hazemap.federated.server.enrolment_codes import made_up, spelled
+from hazemap.federated.server.device_enrolment import made_up, spelled
 from hazemap.federated.server.networked_two_servers import issuing
 from hazemap.federated.server.shard import SeatTask
 from hazemap.federated.service.route_guard import bearer

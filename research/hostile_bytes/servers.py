@@ -25,9 +25,8 @@ from hazemap.federated.protocols.dap.report_sizes import ReportSizes
 from hazemap.federated.protocols.dap.task import BatchMode, Task
 from hazemap.federated.protocols.dap.vdaf_configuration import Poplar1Configuration
 from hazemap.federated.protocols.shuffle.shuffle_parameters import BatchTerms
-from hazemap.federated.server.administration_routes import _object
 from hazemap.federated.server.device_endpoints import said
-from hazemap.federated.server.http_routes import _CHALLENGE, _ENROLMENT, _fields
+from hazemap.federated.server.http_routes import _CHALLENGE, _ENROLMENT, _fields, _object
 from hazemap.federated.server.roles import TokenRequest
 from hazemap.federated.service.http_limits import BODY, HttpLimits, LimitedHttp, limited
 from hazemap.federated.service.prometheus_text import ServerMetrics

@@ -10,7 +10,7 @@ from hazemap.cells import Leaves
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
 from hazemap.federated.trust.cohort_assumptions import Cohort
-from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
+from hazemap.federated.trust.in_memory_secure_aggregation import SimulatedSecureAggregation
 from hazemap.privacy.budget import PureDP
 from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box

@@ -14,11 +14,11 @@ from hazemap.encoders import Counts
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, Unanswerable
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
+from hazemap.federated.trust.in_memory_secure_aggregation import SimulatedSecureAggregation
 from hazemap.federated.trust.local import LocalReports
 from hazemap.federated.trust.one_report import OneReportTrust
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.federated.trust.shuffled import ShuffledParts, ShuffledReports
-from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.federated.trust.two_servers import TwoServers
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.random_stream import Stream

@@ -10,9 +10,8 @@ from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, Unanswerable
 from hazemap.estimate.value_estimates import Measurements
 from hazemap.federated.trust.cohort_assumptions import Cohort
-from hazemap.federated.trust.in_memory_secure_aggregation import SecureAggregation
+from hazemap.federated.trust.in_memory_secure_aggregation import SecureAggregation, SimulatedSecureAggregation
 from hazemap.federated.trust.local import LocalReports
-from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.queries.algorithm_session import Unrecorded, replay, run

@@ -17,7 +17,7 @@ from hazemap.errors import InputError, TableError
 from hazemap.estimate.marked_counts import MarkedShares
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.device_tasks import askable
-from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
+from hazemap.federated.trust.in_memory_secure_aggregation import SimulatedSecureAggregation
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.queries.algorithm_session import Unrecorded, run

@@ -13,7 +13,7 @@ from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
 from hazemap.estimate.marked_counts import MarkedSlots, of_all_slots
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
-from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
+from hazemap.federated.trust.in_memory_secure_aggregation import SimulatedSecureAggregation
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.queries.algorithm_session import Unrecorded, replay, run

@@ -12,7 +12,7 @@ from hazemap.cells import NOWHERE, Leaves
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
 from hazemap.federated.trust.cohort_assumptions import Cohort
-from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
+from hazemap.federated.trust.in_memory_secure_aggregation import SimulatedSecureAggregation
 from hazemap.lab.compare.density_metrics import density
 from hazemap.lab.compare.earth_movers_distance import emd
 from hazemap.privacy.budget import PureDP

@@ -15,8 +15,8 @@ from tests.every_method import LEVELLED, PRICED, WHOLE
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import HazemapError, Unanswerable
 from hazemap.federated.trust.cohort_assumptions import Cohort
+from hazemap.federated.trust.in_memory_secure_aggregation import SimulatedSecureAggregation
 from hazemap.federated.trust.local import LocalReports
-from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
 from hazemap.privacy.mechanisms import refuse_too_wide
 from hazemap.privacy.random_stream import Stream

@@ -102,7 +102,7 @@ def _asked(question: "Question") -> object:
 
 def _as_noisy_as_paid(transcript: "Transcript", paid: "Prices") -> None:
     """Raise `TranscriptMismatch` for an answer whose standard error is not what its price buys."""
-    from hazemap.federated.server.claimed_noise import claimable
+    from hazemap.federated.server.privacy_statement import claimable
     from hazemap.queries.noisy_queries import Query
 
     for number, (question, answer) in enumerate(transcript, 1):

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from hazemap.federated.protocols.dap.vdaf_configuration import Poplar1Configuration
     from hazemap.federated.protocols.shuffle.shuffle_parameters import ShuffleParameters
     from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
+    from hazemap.federated.trust.in_memory_secure_aggregation import SimulatedSecureAggregation
     from hazemap.federated.trust.prefix_walk import CellStrings
-    from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
     from hazemap.privacy.amplification.aggregate_price import aggregate_price, best_unary, minimum_cohort
     from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
     from hazemap.privacy.distributed_noise import DistributedNoise
@@ -45,7 +45,7 @@ _MODULES = {
     "federated.protocols.shuffle.shuffle_parameters": ("ShuffleParameters",),
     "federated.trust.cohort_assumptions": ("Cohort", "Sampling"),
     "federated.trust.prefix_walk": ("CellStrings",),
-    "federated.trust.simulated_secure_aggregation": ("SimulatedSecureAggregation",),
+    "federated.trust.in_memory_secure_aggregation": ("SimulatedSecureAggregation",),
     "privacy.amplification.aggregate_price": ("aggregate_price", "best_unary", "minimum_cohort"),
     "privacy.amplification.bit_flip_law": ("BitFlipLaw",),
     "privacy.distributed_noise": ("DistributedNoise",),

@@ -10,7 +10,7 @@ import httpx
 import numpy as np
 import pytest
 from starlette.requests import Request
-from tests.federated.aggregator.two_servers import PRECISION, TwoServers
+from tests.federated.aggregator.two_servers import PRECISION, TwoServers, last_lease
 
 from hazemap.errors import Refused
 from hazemap.federated.aggregator.aggregator_routes import AggregatorRoutes, DapGuard, ServedTask
@@ -326,7 +326,7 @@ def test_a_helper_that_is_away_for_a_moment_is_asked_again_soon_however_many_req
                     report = client.report(1, two.now, two.random.randbytes(client.randomness_bytes))
                     await net.post(net.leader, reports(two.task.id), UploadRequest((report,)))
                     assert await driver.turn()
-                return two.leader.service.leased_until() - two.now
+                return last_lease(two.leader.service._leases) - two.now
 
             assert 1 <= await jobs_fail(3) <= 2
             two.now += 100

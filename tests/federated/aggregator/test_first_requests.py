@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from tests.federated.aggregator.two_servers import PRECISION, TwoServers
 
-from hazemap.federated.aggregator import leader_service
+from hazemap.federated.aggregator import task_services
 from hazemap.federated.aggregator.hpke_key_ring import DecryptionKeyRing
-from hazemap.federated.aggregator.leader_service import RequestKind
-from hazemap.federated.aggregator.request_leases import LEASE
+from hazemap.federated.aggregator.task_services import LEASE, RequestKind
 from hazemap.federated.protocols.dap.aggregation_messages import AggregationJobInitReq
 from hazemap.federated.protocols.dap.basic_types import Role
 from hazemap.federated.protocols.dap.leader_jobs import LeaderJobs
@@ -85,7 +84,7 @@ def test_a_request_that_does_not_come_out_as_it_was_is_given_up_and_nobody_is_co
 
 
 def test_a_damaged_report_ends_its_own_job_and_keeps_no_other_from_being_sent(monkeypatch, caplog):
-    monkeypatch.setattr(leader_service, "JOB", 1)
+    monkeypatch.setattr(task_services, "JOB", 1)
     two = TwoServers()
     ring = two.rings[Role.LEADER]
     two.upload(*(two.report(1) for _ in range(3)))
@@ -99,7 +98,7 @@ def test_a_damaged_report_ends_its_own_job_and_keeps_no_other_from_being_sent(mo
 
 @pytest.mark.parametrize("worst", ["first", "last"])
 def test_a_fault_in_one_job_keeps_no_other_from_being_sent(monkeypatch, worst):
-    monkeypatch.setattr(leader_service, "JOB", 1)
+    monkeypatch.setattr(task_services, "JOB", 1)
     two = TwoServers()
     ring = two.rings[Role.LEADER]
     two.upload(*(two.report(1) for _ in range(3)))

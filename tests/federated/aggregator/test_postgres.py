@@ -29,7 +29,7 @@ from hazemap.federated.protocols.dap.batches import Batch
 from hazemap.federated.protocols.dap.prefix_question import PrefixQuestion
 from hazemap.federated.protocols.dap.problem_types import ProblemType
 from hazemap.federated.service.databases import Postgres
-from hazemap.federated.service.steady_clock import is_steady
+from hazemap.federated.service.housekeeping import is_steady
 from hazemap.federated.service.store import Write
 
 

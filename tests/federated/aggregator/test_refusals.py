@@ -6,7 +6,7 @@ import pytest
 from tests.federated.aggregator.two_servers import PRECISION, TwoServers
 
 from hazemap.errors import Refused
-from hazemap.federated.aggregator.leader_service import expiry_writes
+from hazemap.federated.aggregator.task_services import expiry_writes
 from hazemap.federated.protocols.dap.aggregation_messages import (
     AggregationJobInitReq,
     AggregationJobResp,

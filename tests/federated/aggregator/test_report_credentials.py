@@ -14,8 +14,8 @@ from tests.federated.aggregator.two_servers import PRECISION, Crash, TwoServers,
 from tests.issuing import ISSUER, credential
 
 from hazemap.errors import CodecError, InputError
-from hazemap.federated.aggregator.leader_service import ReportRoom, expiry_writes
 from hazemap.federated.aggregator.task_records import TaskRecords
+from hazemap.federated.aggregator.task_services import ReportRoom, expiry_writes
 from hazemap.federated.protocols.dap.aggregator_task import AggregatorTask
 from hazemap.federated.protocols.dap.basic_types import ReportError, Role
 from hazemap.federated.protocols.dap.blank_reports import MOST_BLANK, BlankReports

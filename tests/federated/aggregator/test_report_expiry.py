@@ -5,7 +5,7 @@ from tests.federated.aggregator.test_refusals import at_helper, upload_errors
 from tests.federated.aggregator.test_whole_tree import BITS, HOUR, asked
 from tests.federated.aggregator.two_servers import PRECISION, TwoServers
 
-from hazemap.federated.aggregator.leader_service import expiry_writes
+from hazemap.federated.aggregator.task_services import expiry_writes
 from hazemap.federated.protocols.dap.aggregation_messages import LEADER_SELECTED_BATCH_ID
 from hazemap.federated.protocols.dap.basic_types import BATCH_ID, ReportError, Role
 from hazemap.federated.protocols.dap.task import BatchMode

@@ -12,8 +12,8 @@ from hazemap.federated.aggregator import aggregator_process
 from hazemap.federated.aggregator.aggregator_process import AggregatorProcess, _Running
 from hazemap.federated.aggregator.hpke_key_ring import HpkeKeyStore
 from hazemap.federated.aggregator.schema import SCHEMA
-from hazemap.federated.aggregator.task_file import new_task_files
-from hazemap.federated.aggregator.task_records import KEPT, over, register_tasks, retention
+from hazemap.federated.aggregator.task_file import KEPT, new_task_files, over, retention
+from hazemap.federated.aggregator.task_records import register_tasks
 from hazemap.federated.protocols.dap.basic_types import Interval, Role
 from hazemap.federated.protocols.dap.client import Client
 from hazemap.federated.protocols.dap.collection_messages import CollectionJobResp

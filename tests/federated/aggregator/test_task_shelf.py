@@ -13,9 +13,7 @@ from hazemap.federated.aggregator.aggregator_process import AggregatorProcess, _
 from hazemap.federated.aggregator.aggregator_routes import AggregatorRoutes, provisioning_route
 from hazemap.federated.aggregator.hpke_key_ring import HpkeKeyStore
 from hazemap.federated.aggregator.schema import SCHEMA
-from hazemap.federated.aggregator.task_file import new_task_files
-from hazemap.federated.aggregator.task_records import KEPT
-from hazemap.federated.aggregator.task_shelf import TaskShelf
+from hazemap.federated.aggregator.task_file import KEPT, TaskShelf, new_task_files
 from hazemap.federated.protocols.dap.basic_types import Interval
 from hazemap.federated.protocols.dap.report_credentials import ReportAdmission
 from hazemap.federated.protocols.dap.resource_paths import PROVISIONING, id_text

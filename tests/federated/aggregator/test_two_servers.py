@@ -1,13 +1,12 @@
 """Leader, helper and collector together: what comes out is right, once, whatever is lost and whoever dies."""
 
 import os
+from dataclasses import replace
 
 import pytest
 from tests.federated.aggregator.two_servers import NOISE, PRECISION, Crash, TwoServers
 
-from hazemap.federated.aggregator import helper_service
-from hazemap.federated.aggregator.helper_service import HelperService
-from hazemap.federated.aggregator.request_leases import LEASE
+from hazemap.federated.aggregator.task_services import LEASE, HelperService
 from hazemap.federated.protocols.dap.aggregator_changes import AddAggregateShare, CloseBatch
 from hazemap.federated.protocols.dap.basic_types import Role
 from hazemap.federated.protocols.dap.problem_types import DapProblem, ProblemType
@@ -228,13 +227,14 @@ def test_a_report_counts_at_most_once_and_noise_is_drawn_once_in_any_history():
 
 
 def test_a_helper_that_forgets_what_it_answered_is_found_out(monkeypatch):
-    kept = helper_service.change_writes
+    kept = HelperService._writes
     forgets = (CloseBatch, AddAggregateShare)
-    monkeypatch.setattr(
-        helper_service,
-        "change_writes",
-        lambda task, changes: kept(task, [each for each in changes if not isinstance(each, forgets)]),
-    )
+
+    def writes(helper, outcome):
+        changes = tuple(each for each in outcome.changes if not isinstance(each, forgets))
+        return kept(helper, replace(outcome, changes=changes))
+
+    monkeypatch.setattr(HelperService, "_writes", writes)
     with pytest.raises(AssertionError, match="in two ways"):
         histories(range(60))
 

@@ -12,8 +12,8 @@ import pytest
 from tests.federated.aggregator.test_walk_questions import BITS, HOUR, asked, own_cells, part, walkers
 from tests.federated.aggregator.two_servers import Crash
 
-from hazemap.federated.aggregator import helper_service, leader_service
-from hazemap.federated.aggregator.leader_service import RequestKind
+from hazemap.federated.aggregator import task_services
+from hazemap.federated.aggregator.task_services import RequestKind
 from hazemap.federated.protocols.dap.aggregator_changes import AddAggregateShare, AddQuestion
 from hazemap.federated.protocols.dap.basic_types import Role
 from hazemap.federated.protocols.dap.leader_jobs import AbandonedJob
@@ -205,13 +205,12 @@ def test_walks_hold_whatever_is_lost():
 
 def without(changed, monkeypatch):
     """Servers that forget to write some changes."""
-    for service in (leader_service, helper_service):
-        kept = service.change_writes
-        monkeypatch.setattr(
-            service,
-            "change_writes",
-            lambda task, changes, kept=kept: kept(task, [each for each in changes if not isinstance(each, changed)]),
-        )
+    kept = task_services.change_writes
+    monkeypatch.setattr(
+        task_services,
+        "change_writes",
+        lambda task, changes: kept(task, [each for each in changes if not isinstance(each, changed)]),
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from tests.federated.aggregator.test_whole_tree import refusal
 from tests.federated.aggregator.two_servers import NOISE, PRECISION, Crash, DyingStore, TwoServers, a_task
 
 from hazemap.errors import InputError, Refused
-from hazemap.federated.aggregator.leader_service import RequestKind, expiry_writes
+from hazemap.federated.aggregator.task_services import RequestKind, expiry_writes
 from hazemap.federated.protocols.dap import leader_jobs
 from hazemap.federated.protocols.dap.basic_types import Role
 from hazemap.federated.protocols.dap.collection_messages import AggregateShareReq

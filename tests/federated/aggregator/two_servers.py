@@ -10,11 +10,9 @@ from uuid import uuid4
 
 import numpy as np
 
-from hazemap.federated.aggregator.helper_service import HelperService
 from hazemap.federated.aggregator.hpke_key_ring import SUITE, DecryptionKeyRing, HpkeKey
-from hazemap.federated.aggregator.leader_service import LeaderService, RequestKind
-from hazemap.federated.aggregator.request_leases import LEASE
 from hazemap.federated.aggregator.schema import SCHEMA
+from hazemap.federated.aggregator.task_services import LEASE, HelperService, LeaderService, RequestKind
 from hazemap.federated.protocols.dap.aggregator_task import AggregatorTask
 from hazemap.federated.protocols.dap.basic_types import Interval, Role
 from hazemap.federated.protocols.dap.client import Client
@@ -33,6 +31,11 @@ from hazemap.vdaf.prio3 import prio3_count
 
 PRECISION = 3_600
 NOISE = PrivacyParameters.of(DiscreteLaplace(Fraction(20)), levels=1, epsilon=Fraction(1, 20))
+
+
+def last_lease(leases):
+    """The end of the last lease of a request; 0 if there is none."""
+    return max((until for _, until in leases._leases.values()), default=0)
 
 
 class Crash(Exception):
@@ -232,7 +235,7 @@ class TwoServers:
         quiet = 0
         for _ in range(60):
             self.exchange()
-            self.now += LEASE + 1 if self.leader.service.leased_until() > self.now else 0
+            self.now += LEASE + 1 if last_lease(self.leader.service._leases) > self.now else 0
             quiet = 0 if self._under_way() else quiet + 1
             if quiet == 2:  # the second turn closes the batches of what the first has aggregated
                 return

@@ -12,12 +12,12 @@ from hazemap.federated.aggregator.aggregator_process import AggregatorProcess, _
 from hazemap.federated.aggregator.aggregator_routes import AggregatorMetrics
 from hazemap.federated.aggregator.hpke_key_ring import HpkeKeyStore
 from hazemap.federated.aggregator.schema import SCHEMA
-from hazemap.federated.aggregator.task_shelf import TOKEN_FILE
+from hazemap.federated.aggregator.task_file import TOKEN_FILE
+from hazemap.federated.server.campaign_house import NO_PEERS
 from hazemap.federated.server.campaign_store import CampaignStore
 from hazemap.federated.server.coordinator import Coordinator
 from hazemap.federated.server.device_enrolment import Admission
 from hazemap.federated.server.http_routes import Application
-from hazemap.federated.server.peer_servers import NO_PEERS
 from hazemap.federated.service.access_tokens import kept, token_file
 from hazemap.federated.service.http_limits import HttpLimits
 from hazemap.federated.service.state_folder import StateFolder

@@ -28,8 +28,8 @@ from hazemap.federated.server.privacy_statement import statement
 from hazemap.federated.trust.checked_contribution import contribution
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.federated.trust.device_tasks import KNOWN, Task
+from hazemap.federated.trust.in_memory_secure_aggregation import SimulatedSecureAggregation
 from hazemap.federated.trust.report_carriers import ByOneReport
-from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.queries.algorithm_session import Unrecorded, run

@@ -18,8 +18,7 @@ from hazemap.federated.protocols.secure_aggregation.session_parameters import Se
 from hazemap.federated.server.campaign_spec import Campaign
 from hazemap.federated.server.campaign_store import CampaignStore
 from hazemap.federated.server.coordinator import Coordinator
-from hazemap.federated.server.device_enrolment import Admission
-from hazemap.federated.server.enrolment_challenges import Challenges, server_identity
+from hazemap.federated.server.device_enrolment import Admission, Challenges, server_identity
 from hazemap.federated.server.http_routes import Application
 from hazemap.federated.service.http_limits import HttpLimits
 from hazemap.federated.trust.device_tasks import KNOWN, Task, check

@@ -26,7 +26,7 @@ import hazemap.spatial.h3_hexagons, hazemap.releases.geoparquet, hazemap.federat
 from hazemap.federated.device import agent
 from hazemap.federated.device.recipes.recipe_check import check_recipe
 from hazemap.privacy.ledger import Ledger
-from hazemap.federated.server.peer_servers import NO_PEERS, PeerServers
+from hazemap.federated.server.campaign_house import NO_PEERS, PeerServers
 from hazemap.federated.server.announced_rounds import Pace
 from hazemap.federated.server.server_process import ServerProcess
 from hazemap.federated.service.served_address import ServedAddress

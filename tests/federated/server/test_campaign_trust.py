@@ -12,12 +12,11 @@ from hazemap.algorithms import Flat, PrivateBoundingBox
 from hazemap.cli.federated.trust_options import LEVELS
 from hazemap.codec import dumps
 from hazemap.errors import FileError, InputError
-from hazemap.federated.server.campaign_spec import campaign_from
+from hazemap.federated.server.campaign_house import NO_PEERS, PeerServers
+from hazemap.federated.server.campaign_spec import TrustOptions, campaign_from
+from hazemap.federated.server.campaign_worker import WIRED
 from hazemap.federated.server.networked_one_report import check_walk
-from hazemap.federated.server.networked_trust import WIRED
-from hazemap.federated.server.peer_servers import NO_PEERS, PeerServers
 from hazemap.federated.server.privacy_statement import prices, statement
-from hazemap.federated.server.trust_options import TrustOptions
 from hazemap.federated.trust.report_carriers import (
     CARRIERS,
     TRUSTS,

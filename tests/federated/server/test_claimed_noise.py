@@ -9,11 +9,11 @@ import pytest
 from hazemap import AtMostRows, MemoryTable, Quadtree
 from hazemap.cells import Leaves
 from hazemap.encoders import Counts
-from hazemap.federated.server.claimed_noise import claimable
+from hazemap.federated.server.privacy_statement import claimable
 from hazemap.federated.trust.cohort_assumptions import Cohort
+from hazemap.federated.trust.in_memory_secure_aggregation import SimulatedSecureAggregation
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.federated.trust.shuffled import ShuffledParts, ShuffledReports
-from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.federated.trust.two_servers import TwoServers
 from hazemap.privacy.budget import ApproxDP, PureDP
 from hazemap.privacy.random_stream import Stream

@@ -21,7 +21,7 @@ from hazemap.federated.protocols.dap.privacy_parameters import Nowhere, WalkTerm
 from hazemap.federated.protocols.dap.problem_types import DapProblem
 from hazemap.federated.protocols.dap.vdaf_configuration import Poplar1Configuration
 from hazemap.federated.server.collected_map import OUTSIDE, collected_map
-from hazemap.federated.server.collected_one_report import CollectedOneReport
+from hazemap.federated.server.networked_one_report import CollectedOneReport
 from hazemap.federated.trust.one_report import OneReportTrust
 from hazemap.federated.trust.prefix_walk import CellStrings
 from hazemap.federated.trust.report_batch import ReportBatch

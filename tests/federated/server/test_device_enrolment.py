@@ -13,10 +13,8 @@ from tests.federated.server.test_http_routes import seated, told
 
 from hazemap.errors import Refused
 from hazemap.federated.protocols.secure_aggregation.enrolment_proof import Challenge
-from hazemap.federated.server import device_enrolment, enrolment_challenges
-from hazemap.federated.server.attestation import attest
-from hazemap.federated.server.device_enrolment import Admission
-from hazemap.federated.server.enrolment_challenges import Challenges, OtherServer, Stale
+from hazemap.federated.server import device_enrolment
+from hazemap.federated.server.device_enrolment import Admission, Challenges, OtherServer, Stale, attest
 from hazemap.federated.server.roles import checked
 from hazemap.federated.service.access_tokens import kept
 from hazemap.federated.service.http_limits import HttpLimits
@@ -50,7 +48,7 @@ def test_a_code_lets_one_device_in_and_only_its_hash_is_stored(tmp_path, monkeyp
             await other.enrol(town.http, code),
             await other.enrol(town.http, "00000-00000-00000-00000"),
         ]
-        monkeypatch.setattr("hazemap.federated.server.enrolment_codes.instant", lambda *_: "2999-01-01T00:00:00Z")
+        monkeypatch.setattr("hazemap.federated.server.device_enrolment.instant", lambda *_: "2999-01-01T00:00:00Z")
         done.append(await late.enrol(town.http, unused))
         await town.restart()
         done.append(await other.enrol(town.http, code))
@@ -136,7 +134,7 @@ def test_a_challenge_is_answered_once_in_time_and_by_the_device_it_was_given_to(
     with pytest.raises(Stale, match="answered before"):
         answered(asked)
     asked = given.given(AT, device.public)
-    now[0] += enrolment_challenges.LIFE + 1.1
+    now[0] += device_enrolment.LIFE + 1.1
     with pytest.raises(Stale, match="older"):
         answered(asked)
     with pytest.raises(Stale):  # of another server, or of this one before it was started again

@@ -6,8 +6,7 @@ import pytest
 from tests.federated.server.postgres import cluster
 
 from hazemap.errors import StoreError
-from hazemap.federated.server.campaign_store import CampaignStore
-from hazemap.federated.server.schema import TABLES
+from hazemap.federated.server.campaign_store import TABLES, CampaignStore
 from hazemap.federated.service import store as stores
 from hazemap.federated.service.databases import Sqlite
 from hazemap.federated.service.store import Schema, Store, Write

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from hazemap.federated.server.stoppable_wait import stoppable
+from hazemap.federated.server.networked_two_servers import stoppable
 
 
 def test_a_thread_that_waits_is_left_at_once_when_its_campaign_is_stopped():

@@ -20,11 +20,11 @@ from hazemap.federated.recipes.policy import Carrier
 from hazemap.federated.recipes.policy_document import SignedPolicy
 from hazemap.federated.server import announced_rounds, networked_two_servers
 from hazemap.federated.server.announced_rounds import stored_announcement
+from hazemap.federated.server.campaign_house import PeerServers
+from hazemap.federated.server.campaign_spec import TrustOptions
 from hazemap.federated.server.networked_two_servers import _answered
-from hazemap.federated.server.peer_servers import PeerServers
 from hazemap.federated.server.study_spec import KNOWN, study_from
 from hazemap.federated.server.study_statement import assumed, study_statement
-from hazemap.federated.server.trust_options import TrustOptions
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.federated.trust.recipe_terms import price_of_recipe, price_of_sum
 from hazemap.federated.trust.report_carriers import CARRIED, ByOneReport, ByShuffler, ByTwoServers, CarriedTask

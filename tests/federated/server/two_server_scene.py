@@ -11,7 +11,7 @@ from tests.federated.server.fleet import crowd
 from tests.federated.server.processes import Crowd, Parent, Server
 from tests.ports import free_port
 
-from hazemap.federated.aggregator.task_shelf import TOKEN_FILE
+from hazemap.federated.aggregator.task_file import TOKEN_FILE
 from hazemap.federated.service.access_tokens import token_file
 
 RULES = """[budget]

@@ -9,8 +9,7 @@ import pytest
 from hazemap.errors import StoreError
 from hazemap.federated.server.campaign_store import CampaignStore
 from hazemap.federated.service.databases import DatabaseInUse, Unusable, database
-from hazemap.federated.service.standby import Replaceable, when_free
-from hazemap.federated.service.state_folder import StateFolder
+from hazemap.federated.service.state_folder import Replaceable, StateFolder, when_free
 from hazemap.federated.service.store import Schema, Store, Write
 
 SCHEMA = Schema("version", 1, ("CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hazemap.federated.service.steady_clock import DOUBTED, is_steady
+from hazemap.federated.service.housekeeping import DOUBTED, is_steady
 from hazemap.federated.service.store import Schema, Store
 
 SCHEMA = Schema("version", 1, ("CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",))

@@ -7,8 +7,7 @@ from tests.federated.aggregator.two_servers import Crash, MemoryDatabase
 from hazemap.federated.protocols.shuffle.shuffle_parameters import BatchTerms
 from hazemap.federated.protocols.shuffle.submission import issued, submitted
 from hazemap.federated.service.store import Contradiction, Store
-from hazemap.federated.shuffler.batch_limits import BatchLimits
-from hazemap.federated.shuffler.shuffler_service import SCHEMA, ShufflerService
+from hazemap.federated.shuffler.shuffler_service import SCHEMA, BatchLimits, ShufflerService
 from hazemap.privacy.signing_identities import Identity
 from hazemap.vdaf.hpke import Kem, KeyPair
 

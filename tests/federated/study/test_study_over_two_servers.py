@@ -25,8 +25,8 @@ from hazemap.federated.device.store.event_store import store_events
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.recipes.policy import Carrier
 from hazemap.federated.recipes.policy_document import SignedPolicy
+from hazemap.federated.server.campaign_house import PeerServers
 from hazemap.federated.server.campaign_spec import Deadlines
-from hazemap.federated.server.peer_servers import PeerServers
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.report_carriers import ByTwoServers
 from hazemap.privacy.ledger import Ledger

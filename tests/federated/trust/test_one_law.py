@@ -19,8 +19,7 @@ from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, NotOpened, Unanswerable
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
-from hazemap.federated.trust.in_memory_secure_aggregation import SecureAggregation
-from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
+from hazemap.federated.trust.in_memory_secure_aggregation import SecureAggregation, SimulatedSecureAggregation
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.queries.noisy_queries import Query

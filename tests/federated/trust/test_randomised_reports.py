@@ -212,7 +212,7 @@ def test_prices_of_reports_follow_the_cohort():
 
 def test_methods_of_several_rows_have_no_reports():
     from hazemap.engines.memory import MemoryTable
-    from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
+    from hazemap.federated.trust.in_memory_secure_aggregation import SimulatedSecureAggregation
 
     table = MemoryTable(np.arange(9), {"lon": np.zeros(9), "lat": np.zeros(9)})
     trust = SimulatedSecureAggregation(table, Cohort(9, 9), local_epsilon=Fraction(4))

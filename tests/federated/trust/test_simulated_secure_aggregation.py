@@ -14,7 +14,7 @@ from hazemap.engines.memory import MemoryTable
 from hazemap.errors import HazemapWarning, InputError, NotOpened, Unanswerable
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling, SecureSumPrices
-from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
+from hazemap.federated.trust.in_memory_secure_aggregation import SimulatedSecureAggregation
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.queries.algorithm_session import Unrecorded, replay, run

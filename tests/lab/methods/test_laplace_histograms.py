@@ -10,8 +10,8 @@ from hazemap.cells import NOWHERE
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
 from hazemap.federated.trust.cohort_assumptions import Cohort
+from hazemap.federated.trust.in_memory_secure_aggregation import SimulatedSecureAggregation
 from hazemap.federated.trust.local import LocalReports
-from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.lab.methods import LaplaceClip, TopCells
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream

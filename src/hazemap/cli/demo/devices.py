@@ -231,7 +231,7 @@ def two_servers(
     opens noisy sums of 70 % of the people or more, round after round. The devices are people of a city that does not
     exist, so the truth may be shown. The demo has a ledger of its own: yours is not touched.
     """
-    from hazemap.federated.server.trust_options import TrustOptions
+    from hazemap.federated.server.campaign_spec import TrustOptions
     from hazemap.planning.synthetic_city import DemoCity
 
     demo = CampaignDemo.begin(folder)
@@ -265,7 +265,7 @@ def _agreed(folder: Path, urls: dict[str, str]) -> tuple[Path, Path]:
     """Write what the parties agree on beforehand: the coordinator's tokens, and the devices' policy."""
     from dataclasses import replace
 
-    from hazemap.federated.aggregator.task_shelf import TOKEN_FILE
+    from hazemap.federated.aggregator.task_file import TOKEN_FILE
     from hazemap.federated.device.policy.consent_policy import Policy
     from hazemap.federated.service.access_tokens import token_file
 

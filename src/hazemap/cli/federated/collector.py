@@ -248,7 +248,7 @@ def collect_map(
     from hazemap.federated.aggregator.task_file import TaskFile
     from hazemap.federated.protocols.dap.privacy_parameters import Nowhere
     from hazemap.federated.server.collected_map import collected_map
-    from hazemap.federated.server.collected_one_report import CollectedOneReport
+    from hazemap.federated.server.networked_one_report import CollectedOneReport
     from hazemap.specs.method_from_name import among_devices
     from hazemap.specs.parsing import budget_texts
     from hazemap.specs.release_spec import ReleaseSpec

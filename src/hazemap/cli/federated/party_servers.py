@@ -93,8 +93,8 @@ def shuffler(
     from hashlib import sha256
 
     from hazemap.federated.shuffler.analyser_client import FIRST
-    from hazemap.federated.shuffler.batch_limits import BatchLimits
     from hazemap.federated.shuffler.shuffler_process import ShufflerProcess
+    from hazemap.federated.shuffler.shuffler_service import BatchLimits
 
     process = ShufflerProcess(
         serving.state,

@@ -87,7 +87,7 @@ def run(
     you may read it.
     """
     from hazemap.federated.device.recipes.recipe_check import check_recipe
-    from hazemap.federated.server.peer_servers import NO_PEERS, PeerServers
+    from hazemap.federated.server.campaign_house import NO_PEERS, PeerServers
     from hazemap.federated.server.server_process import ServerProcess
 
     process = ServerProcess(

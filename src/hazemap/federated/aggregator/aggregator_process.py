@@ -19,29 +19,19 @@ from hazemap.federated.aggregator.aggregator_routes import (
     ServedTask,
     provisioning_route,
 )
-from hazemap.federated.aggregator.helper_service import HelperService
 from hazemap.federated.aggregator.hpke_key_ring import HpkeKeyStore, OpenedShares
 from hazemap.federated.aggregator.leader_driver import LeaderDriver, check_endpoint, helper_line
-from hazemap.federated.aggregator.leader_service import LeaderService, expiry_writes
 from hazemap.federated.aggregator.schema import SCHEMA
-from hazemap.federated.aggregator.task_file import ROLES, TaskFile
-from hazemap.federated.aggregator.task_records import (
-    aggregator_task,
-    ending_write,
-    forgetting_writes,
-    over,
-    register_tasks,
-    retention,
-)
-from hazemap.federated.aggregator.task_shelf import TOKEN_FILE, TaskShelf
+from hazemap.federated.aggregator.task_file import ROLES, TOKEN_FILE, TaskFile, TaskShelf, over, retention
+from hazemap.federated.aggregator.task_records import aggregator_task, ending_write, forgetting_writes, register_tasks
+from hazemap.federated.aggregator.task_services import HelperService, LeaderService, expiry_writes
 from hazemap.federated.protocols.dap.basic_types import Role
 from hazemap.federated.protocols.dap.resource_paths import id_text
-from hazemap.federated.service.housekeeping import alongside, ended, housekeeping, settled
+from hazemap.federated.service.housekeeping import alongside, ended, housekeeping, is_steady, settled
 from hazemap.federated.service.http_limits import HttpLimits
 from hazemap.federated.service.route_guard import Application
 from hazemap.federated.service.served_address import ServedAddress, checked_origins
 from hazemap.federated.service.state_folder import StateFolder
-from hazemap.federated.service.steady_clock import is_steady
 from hazemap.federated.service.store import Store
 
 log = logging.getLogger("hazemap.federated.aggregator")

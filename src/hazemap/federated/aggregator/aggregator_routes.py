@@ -18,11 +18,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from hazemap.errors import CodecError, InputError
-from hazemap.federated.aggregator.helper_service import HelperService
 from hazemap.federated.aggregator.hpke_key_ring import HpkeKeyStore
-from hazemap.federated.aggregator.leader_service import LeaderService
-from hazemap.federated.aggregator.task_file import TaskFile
-from hazemap.federated.aggregator.task_shelf import TaskShelf
+from hazemap.federated.aggregator.task_file import TaskFile, TaskShelf
+from hazemap.federated.aggregator.task_services import HelperService, LeaderService
 from hazemap.federated.protocols.dap.aggregation_messages import (
     AggregationJobContinueReq,
     AggregationJobInitReq,

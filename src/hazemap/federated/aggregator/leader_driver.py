@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from hazemap.errors import CodecError, FileError, HazemapError, InputError, Refused
 from hazemap.federated.aggregator.hpke_key_ring import HpkeKeyStore
-from hazemap.federated.aggregator.leader_service import HelperRequest, LeaderService, RequestKind
+from hazemap.federated.aggregator.task_services import HelperRequest, LeaderService, RequestKind
 from hazemap.federated.protocols.dap.aggregation_messages import AggregationJobContinueReq, AggregationJobInitReq
 from hazemap.federated.protocols.dap.basic_types import JOB_ID
 from hazemap.federated.protocols.dap.collection_messages import AggregateShareReq

@@ -20,8 +20,8 @@ from hazemap.federated.protocols.secure_aggregation.session_parameters import Mo
 from hazemap.federated.server.campaign_spec import Campaign, prices_of
 from hazemap.federated.server.campaign_status import so_far
 from hazemap.federated.server.campaign_worker import CampaignCharge
-from hazemap.federated.server.collected_one_report import CollectedOneReport
 from hazemap.federated.server.failed_round import PAID
+from hazemap.federated.server.networked_one_report import CollectedOneReport
 from hazemap.federated.server.privacy_statement import A_DEVICE, statement
 from hazemap.federated.trust.cohort_assumptions import OWN_DEVICE, Sampling
 from hazemap.federated.trust.one_report import assumed_of_walks

@@ -17,17 +17,14 @@ from hazemap.errors import BudgetError, InputError, Refused
 from hazemap.federated.protocols.secure_aggregation.graph_degree import degree_and_threshold
 from hazemap.federated.server import campaign_status as status
 from hazemap.federated.server.announced_rounds import AnnouncedRounds, Pace
-from hazemap.federated.server.campaign_house import CampaignHouse
+from hazemap.federated.server.campaign_house import NO_PEERS, CampaignHouse, PeerServers
 from hazemap.federated.server.campaign_spec import Campaign, Deadlines, campaign_from
 from hazemap.federated.server.campaign_status import so_far
 from hazemap.federated.server.campaign_store import CampaignStore, stored_exchanges
-from hazemap.federated.server.campaign_worker import CampaignCharge, Worker
+from hazemap.federated.server.campaign_worker import CampaignCharge, Worker, check_wired, networked
 from hazemap.federated.server.collected_map import release_in_part
-from hazemap.federated.server.device_enrolment import Admission, Device, EnrolledDevices
-from hazemap.federated.server.enrolment_challenges import Challenges
+from hazemap.federated.server.device_enrolment import Admission, Challenges, Device, EnrolledDevices
 from hazemap.federated.server.metrics import Metrics
-from hazemap.federated.server.networked_trust import check_wired, networked
-from hazemap.federated.server.peer_servers import NO_PEERS, PeerServers
 from hazemap.federated.server.roles import AuditLog, Principal
 from hazemap.federated.server.secure_sum_plan import SecureSumPlan, ShardOutcome, SumEvent
 from hazemap.federated.server.shard import RunningShards

@@ -19,9 +19,9 @@ from hazemap.federated.protocols.shuffle.shuffled_reports import ReportParameter
 from hazemap.federated.protocols.shuffle.submission import issued
 from hazemap.federated.server.announced_rounds import Announcement, given_up
 from hazemap.federated.server.carried_rounds import CarriedCampaign
-from hazemap.federated.server.carried_statement import batch_of
 from hazemap.federated.server.device_enrolment import Device
 from hazemap.federated.server.failed_round import PAID
+from hazemap.federated.server.privacy_statement import batch_of
 from hazemap.federated.shuffler.analyser_client import AnalyserClient
 from hazemap.federated.trust.cohort_assumptions import noisy_answer
 from hazemap.federated.trust.device_tasks import Task, pure
@@ -62,7 +62,7 @@ class NetworkedShuffled(CarriedCampaign):
     def carrier(self) -> ByShuffler:
         """The shuffler."""
         found = super().carrier
-        assert isinstance(found, ByShuffler)  # noqa: S101 - `networked_trust` gives such campaigns only
+        assert isinstance(found, ByShuffler)  # noqa: S101 - `WIRED` gives such campaigns only
         return found
 
     def prices(self, budget: Budget) -> ShufflePrices | ShuffledReportPrices:

@@ -9,8 +9,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from hashlib import shake_256
+from threading import Event
 from time import time
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 import numpy as np
 
@@ -27,7 +28,6 @@ from hazemap.federated.server.campaign_spec import ORDER, Campaign
 from hazemap.federated.server.carried_rounds import CarriedCampaign, CarriedRounds
 from hazemap.federated.server.device_enrolment import Device
 from hazemap.federated.server.networked_secure_aggregation import collected
-from hazemap.federated.server.stoppable_wait import stoppable
 from hazemap.federated.service.operator_line import asked_async
 from hazemap.federated.trust.device_tasks import Task
 from hazemap.federated.trust.randomised_reports import debiased
@@ -50,7 +50,29 @@ from hazemap.queries.noisy_queries import Answer, Question
 if TYPE_CHECKING:
     import httpx
 
-    from hazemap.federated.server.peer_servers import PeerServers
+    from hazemap.federated.server.campaign_house import PeerServers
+
+T = TypeVar("T")
+
+
+async def stoppable(work: Callable[[Callable[[float], None]], T]) -> T:
+    """What `work` gives, in a thread; its pauses, by the function that it is given, end when this is cancelled.
+
+    Without that a server that is told to end would wait for its threads, and they for the servers of others.
+
+    >>> asyncio.run(stoppable(lambda pause: pause(0.0) or "done"))
+    'done'
+    """
+    ended = Event()
+
+    def pause(seconds: float) -> None:
+        if ended.wait(seconds):
+            raise Unreachable("nobody waits for this any more")
+
+    try:
+        return await asyncio.to_thread(work, pause)
+    finally:
+        ended.set()
 
 
 log = logging.getLogger("hazemap.federated.server")

@@ -1,7 +1,11 @@
-"""What a map made by devices promises to the people whose devices they are, and what its answers cost."""
+"""The statement of a map made by devices, the prices of its answers, and the standard errors that they may claim."""
 
 from dataclasses import replace
-from typing import cast
+from fractions import Fraction
+from math import sqrt
+from typing import NamedTuple, cast
+
+import numpy as np
 
 from hazemap.algorithms import PrivateBoundingBox
 from hazemap.algorithms.plug_ins import credited
@@ -9,22 +13,82 @@ from hazemap.algorithms.private_bounding_box import MethodOfBox
 from hazemap.errors import InputError
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.server.campaign_spec import Campaign
-from hazemap.federated.server.carried_statement import assumed_of_carrier, trust_of
-from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling, SecureSumPrices
+from hazemap.federated.trust.cohort_assumptions import OWN_DEVICE, Cohort, Sampling, SecureSumPrices
 from hazemap.federated.trust.device_tasks import pure
-from hazemap.federated.trust.one_report import OneReportPrices
-from hazemap.federated.trust.randomised_reports import ReportPrices
+from hazemap.federated.trust.one_report import OneReportPrices, assumed_of_walks
+from hazemap.federated.trust.randomised_reports import ROUNDING, ReportPrices
 from hazemap.federated.trust.report_batch import ReportBatch
-from hazemap.federated.trust.report_carriers import ByOneReport, ByShuffler, ByTwoServers
-from hazemap.federated.trust.shuffled import ShuffledReportPrices, ShufflePrices
-from hazemap.federated.trust.two_servers import TwoServerPrices
+from hazemap.federated.trust.report_carriers import ByOneReport, ByShuffler, ByTwoServers, ReportCarrier
+from hazemap.federated.trust.shuffled import ShuffledReportPrices, ShufflePrices, assumed_of_parts, assumed_of_reports
+from hazemap.federated.trust.two_servers import TwoServerPrices, assumed_of_histograms, assumed_of_randomised
+from hazemap.machine_code.arrays import Floats
 from hazemap.privacy.budget import ApproxDP, PureDP
+from hazemap.privacy.mechanisms import noise_for
 from hazemap.privacy.privacy_unit import DEVICE
 from hazemap.privacy.statement import Statement
 from hazemap.privacy.statement_facts import CohortFacts, Randomness, StatementFacts
 from hazemap.queries.algorithm_disclosure import Disclosing
+from hazemap.queries.noisy_queries import Answer, Prices, Query
 from hazemap.specs.method_from_name import reach
 from hazemap.statement_builder import Promise, stated
+
+NAMES = {
+    ByTwoServers: "two servers",
+    ByOneReport: "two servers, one report of each person",
+    ByShuffler: "a shuffler",
+}
+"""Trust models as statements name them."""
+
+
+EVERY_ROUND = {
+    Sampling.ONE: "the same people are asked in every round, so each of them pays for all rounds",
+    Sampling.FRESH: "each round asks people drawn anew; who happens to be asked in every round pays the whole",
+}
+"""Who pays for how many rounds."""
+
+
+def trust_of(carrier: ReportCarrier) -> str:
+    """Whom a campaign trusts, in words."""
+    return NAMES[type(carrier)]
+
+
+def batch_of(campaign: Campaign, carrier: ReportCarrier) -> ReportBatch:
+    """The batch of a round."""
+    cohort = campaign.cohort
+    return ReportBatch(cohort.people, carrier.minimum, cohort.corrupt, cohort.sampling)
+
+
+def parties(carrier: ReportCarrier) -> str:
+    """Who carries the reports, by their addresses."""
+    if isinstance(carrier, ByShuffler):
+        return (
+            f"the shuffler is {carrier.shuffler}, with the key {carrier.key[:16]}…; the coordinator is the analyser: "
+            "it enrols who may report, and people that it makes up count as working with it"
+        )
+    return (
+        f"the leader is {carrier.leader}, the helper {carrier.helper}: these two must not work together. The "
+        "coordinator collects: it holds the key that opens their noisy sums, and made the keys that they verify by, so "
+        "right sums need it, too"
+    )
+
+
+def assumed_of_carrier(campaign: Campaign, carrier: ReportCarrier) -> tuple[str, ...]:
+    """What is proved of a report and what is assumed of everybody."""
+    batch = batch_of(campaign, carrier)
+    if isinstance(carrier, ByTwoServers):
+        said = (*assumed_of_histograms(batch), EVERY_ROUND[campaign.cohort.sampling])
+    elif isinstance(carrier, ByOneReport):
+        said = assumed_of_walks(carrier.levels, batch)
+    else:
+        own = assumed_of_parts(batch) if carrier.local is None else assumed_of_reports(batch, carrier.local)
+        said = (*own, EVERY_ROUND[campaign.cohort.sampling])
+    return (parties(carrier), *said, OWN_DEVICE)
+
+
+def assumed_of_recipes(batch: ReportBatch, carrier: ReportCarrier, most: Fraction | None) -> tuple[str, ...]:
+    """The same where reports are randomised and answer recipes, each with an ε₀ of `most` at most."""
+    return parties(carrier), *assumed_of_randomised(batch, most), EVERY_ROUND[batch.sampling], OWN_DEVICE
+
 
 A_DEVICE = "a person: all rows on one device"
 NOT_CHECKED = (
@@ -151,3 +215,51 @@ def _cohort(said: Statement) -> Cohort | None:
         raise InputError("the statement's cohort was drawn, or answered, in a way that this hazemap does not know")
     sampling, mode = Sampling[facts.sampling], Mode[facts.mode]
     return Cohort(facts.people, facts.shard, facts.dropout, facts.corrupt, sampling, mode)
+
+
+NEAR = 1e-6
+"""How far standard errors may be apart that are the same: they are sums in another order."""
+
+
+class ClaimableErrors(NamedTuple):
+    """The least and the largest standard error of each number: of one number where all have the same."""
+
+    least: Floats
+    largest: Floats
+
+    def fits(self, claimed: Floats) -> bool:
+        """Whether these are claimed; O(numbers)."""
+        return bool(((claimed >= self.least * (1 - NEAR)) & (claimed <= self.largest * (1 + NEAR))).all())
+
+
+def claimable(prices: Prices, question: Query, answer: Answer) -> ClaimableErrors:
+    """What this answer may claim, by what its share of the budget buys.
+
+    Noise that devices make together, and that of randomised reports, is of as many people as the answer says it is
+    over. That number is not checked here, except that no round is opened with fewer than the trust model says.
+    """
+    encoder, share, people = question.encoder, question.share, answer.people
+    if isinstance(prices, SecureSumPrices) and people is not None:
+        cohort = prices.cohort
+        one = noise_for(prices.budget.part(share), encoder.sensitivity).stddev
+        honest = [cohort.honest(size) for size in cohort.shards]
+        fewest = max(people, min(cohort.survivors(size) for size in cohort.shards))
+        return _both(one * sqrt(fewest / max(honest)), one * sqrt(fewest / min(honest)))
+    if isinstance(prices, ShufflePrices) and people is not None:
+        one = noise_for(prices.budget.part(share), encoder.sensitivity).stddev
+        return _only(one * sqrt(max(people, prices.batch.minimum) / prices.batch.honest))
+    if isinstance(prices, ReportPrices | ShuffledReportPrices) and people is not None:
+        law = prices.law(share) if isinstance(prices, ShuffledReportPrices) else prices.law(share, encoder.size)
+        sums = answer.sums.astype(np.float64)
+        # the variance may depend on the count, of which the answer has a whole number beside it
+        variances = np.stack([law.variance(people, sums + step) for step in (-1.0, 0.0, 1.0)]) + ROUNDING
+        return ClaimableErrors(np.sqrt(variances.min(axis=0)), np.sqrt(variances.max(axis=0)))
+    return _only(prices.stddev(encoder, share))
+
+
+def _only(stddev: float) -> ClaimableErrors:
+    return _both(stddev, stddev)
+
+
+def _both(least: float, largest: float) -> ClaimableErrors:
+    return ClaimableErrors(np.array([least]), np.array([largest]))

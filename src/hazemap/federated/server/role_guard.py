@@ -10,8 +10,7 @@ from starlette.responses import Response
 
 from hazemap.errors import Refused
 from hazemap.federated.server.coordinator import Coordinator, Taken, Unknown
-from hazemap.federated.server.enrolment_challenges import OtherServer, Stale
-from hazemap.federated.server.enrolment_codes import CodeInUse
+from hazemap.federated.server.device_enrolment import CodeInUse, OtherServer, Stale
 from hazemap.federated.server.roles import OperatorRole, Principal, RoleTokens
 from hazemap.federated.server.studies import StudyTaken, UnknownStudy
 from hazemap.federated.service.http_limits import HttpLimits

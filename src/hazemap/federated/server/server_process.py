@@ -8,14 +8,12 @@ from typing import Final
 from hazemap.errors import InputError
 from hazemap.federated.protocols.secure_aggregation.enrolment_proof import origin
 from hazemap.federated.server.announced_rounds import Pace
-from hazemap.federated.server.attestation import attestation
+from hazemap.federated.server.campaign_house import NO_PEERS, PeerServers
 from hazemap.federated.server.campaign_store import CampaignStore
 from hazemap.federated.server.coordinator import Coordinator
-from hazemap.federated.server.device_enrolment import Admission
-from hazemap.federated.server.enrolment_challenges import Challenges, server_identity
+from hazemap.federated.server.device_enrolment import Admission, Challenges, attestation, server_identity
 from hazemap.federated.server.http_routes import Application
 from hazemap.federated.server.metrics import Metrics
-from hazemap.federated.server.peer_servers import NO_PEERS, PeerServers
 from hazemap.federated.server.studies import RecipeJudge
 from hazemap.federated.service.housekeeping import set_aside
 from hazemap.federated.service.served_address import ServedAddress, checked_origins

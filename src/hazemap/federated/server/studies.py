@@ -18,7 +18,7 @@ from hazemap.federated.recipes.policy_document import SignedPolicy, update_refus
 from hazemap.federated.recipes.policy_document import digest as policy_digest
 from hazemap.federated.recipes.recipe import Recipe
 from hazemap.federated.server.announced_rounds import stored_announcement
-from hazemap.federated.server.campaign_spec import Deadlines, of_names
+from hazemap.federated.server.campaign_spec import Deadlines, TrustOptions, of_names
 from hazemap.federated.server.campaign_status import announced, shards_of_rounds
 from hazemap.federated.server.campaign_store import CampaignStore
 from hazemap.federated.server.campaign_worker import CampaignCharge
@@ -37,7 +37,6 @@ from hazemap.federated.server.study_worker import (
     least,
     paid_of_analysis,
 )
-from hazemap.federated.server.trust_options import TrustOptions
 from hazemap.federated.service.store import Write, instant
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.field_types import check_fields

@@ -5,7 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from hazemap.federated.recipes.recipe import Recipe
-from hazemap.federated.server.carried_statement import assumed_of_recipes, trust_of
+from hazemap.federated.server.privacy_statement import assumed_of_recipes, trust_of
 from hazemap.federated.server.study_spec import StudySpec
 from hazemap.privacy.budget import ApproxDP, PureDP
 from hazemap.privacy.privacy_unit import DEVICE

@@ -10,15 +10,13 @@ from hashlib import sha256
 from typing import Final
 
 from hazemap.errors import StoreError
-from hazemap.federated.service.housekeeping import alongside, housekeeping
+from hazemap.federated.service.housekeeping import alongside, housekeeping, is_steady
 from hazemap.federated.service.served_address import ServedAddress
 from hazemap.federated.service.state_folder import StateFolder
-from hazemap.federated.service.steady_clock import is_steady
 from hazemap.federated.service.store import Store
 from hazemap.federated.shuffler.analyser_client import FIRST, AnalyserTokens
-from hazemap.federated.shuffler.batch_limits import BatchLimits
 from hazemap.federated.shuffler.shuffler_routes import ShufflerMetrics, ShufflerRoutes
-from hazemap.federated.shuffler.shuffler_service import SCHEMA, ShufflerService
+from hazemap.federated.shuffler.shuffler_service import SCHEMA, BatchLimits, ShufflerService
 from hazemap.vdaf.hpke import Kem, KeyPair
 
 log = logging.getLogger("hazemap.federated.shuffler")

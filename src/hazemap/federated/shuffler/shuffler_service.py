@@ -1,4 +1,4 @@
-"""A shuffler without a socket: what it takes, when it permutes, what it hands on, what it forgets, and its tables.
+"""A shuffler without a socket: its limits, what it takes, permutes, hands on and forgets, and its tables.
 
 Each step is one transaction, so that a machine that dies leaves it done or undone:
 
@@ -11,6 +11,7 @@ A permuted batch is stored in pieces that can be fetched one by one.
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from threading import Lock
 from typing import Final, NamedTuple
@@ -22,9 +23,49 @@ from hazemap.federated.protocols.shuffle.shuffle_parameters import BatchTerms
 from hazemap.federated.protocols.shuffle.submission import read_submission
 from hazemap.federated.service.store import Contradiction, Schema, Store, Write
 from hazemap.federated.shuffler.analyser_client import FIRST
-from hazemap.federated.shuffler.batch_limits import BatchLimits
 from hazemap.privacy.random_stream import Stream, in_any_order
 from hazemap.vdaf.hpke import KeyPair
+
+LONGEST = 30 * 86_400
+"""Seconds that a batch may be open."""
+
+
+@dataclass(frozen=True)
+class BatchLimits:
+    """What a shuffler's operator allows.
+
+    `least` people are in a batch that is handed on, at least, whatever its terms say. `largest` bytes are what all
+    batches together may need. `keep` is how many seconds after its end a batch waits for its analyser, and is then
+    forgotten.
+
+    >>> BatchLimits(least=1_000).least
+    1000
+    """
+
+    least: int = 50
+    largest: int = 1 << 30
+    keep: int = 7 * 86_400
+
+    def __post_init__(self) -> None:
+        for number, what in ((self.least, "people"), (self.largest, "bytes"), (self.keep, "seconds")):
+            if type(number) is not int or number < 1:
+                raise InputError(f"a shuffler's limits are whole {what} of at least 1, not {number!r:.40}")
+
+    def check(self, terms: BatchTerms, held: int, now: float) -> None:
+        """`InputError` for a batch that is not taken, beside others that may need `held` bytes."""
+        if terms.minimum < self.least:
+            raise InputError(
+                f"this shuffler hands on nothing below the messages of {self.least:,} people, and this batch would be "
+                f"of {terms.minimum:,}: announce a larger minimum"
+            )
+        if held + terms.most_bytes > self.largest:
+            raise InputError(
+                f"this batch may need {terms.most_bytes:,} bytes, and this shuffler holds {self.largest:,} at most, of "
+                f"which {held:,} are promised: wait until others are collected, ask fewer people or for fewer numbers"
+            )
+        if not now < terms.closes <= now + LONGEST:
+            raise InputError("a batch closes after now, and within 30 days")
+
 
 PIECE: Final = 1 << 20
 """Bytes of a piece, or one message if it is longer."""

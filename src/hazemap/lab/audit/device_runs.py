@@ -37,15 +37,13 @@ from hazemap.federated.recipes.recipe import Recipe
 from hazemap.federated.recipes.sql_query import SqlQuery
 from hazemap.federated.service.store import Store, Write
 from hazemap.federated.shuffler import shuffler_service
-from hazemap.federated.shuffler.batch_limits import BatchLimits
-from hazemap.federated.shuffler.shuffler_service import SCHEMA
+from hazemap.federated.shuffler.shuffler_service import SCHEMA, BatchLimits
 from hazemap.federated.study.population_study import EventPopulation, PopulationStudy
 from hazemap.federated.trust.cohort_assumptions import Cohort
-from hazemap.federated.trust.in_memory_secure_aggregation import RecipeSecureSums
+from hazemap.federated.trust.in_memory_secure_aggregation import RecipeSecureSums, SimulatedSecureAggregation
 from hazemap.federated.trust.local import LocalReports
 from hazemap.federated.trust.one_report import OneReportTrust
 from hazemap.federated.trust.report_batch import ReportBatch
-from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.federated.trust.two_servers import TwoServers
 from hazemap.lab.audit.audited_settings import (
     LOCAL,

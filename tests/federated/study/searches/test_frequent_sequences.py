@@ -18,9 +18,9 @@ from hazemap.federated.study.searches import FrequentSequences, ItemCounts, List
 from hazemap.federated.study.searches.frequent_items import _room
 from hazemap.federated.study.searches.item_counts import frequent_bins
 from hazemap.federated.trust.cohort_assumptions import Cohort
+from hazemap.federated.trust.in_memory_secure_aggregation import SimulatedSecureAggregation
 from hazemap.federated.trust.local import LocalReports
 from hazemap.federated.trust.randomised_reports import debiased
-from hazemap.federated.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.privacy.budget import ApproxDP, PureDP
 from hazemap.privacy.local_randomisers import Asymmetric, Symmetric
 from hazemap.privacy.mechanisms import noise_for

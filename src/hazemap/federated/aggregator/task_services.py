@@ -1,8 +1,9 @@
-"""The leader with its storage: takes reports, answers collectors, and says what to ask the helper next.
+"""A task of a leader or a helper with its storage: each request is handled, written and answered.
 
-Its driver asks for requests, sends them, and gives back what came: `requests`, then `answered` or `failed`. A request
-stays until it is answered, through any number of restarts, and is the same bytes each time. A lease keeps two workers
-from sending the same one; that it was sent twice does no harm, so leases are not written.
+A leader takes reports, answers collectors, and says what to ask the helper next. Its driver asks for requests, sends
+them, and gives back what came: `requests`, then `answered` or `failed`. A request stays until it is answered, through
+any number of restarts, and is the same bytes each time. A lease keeps two workers from sending the same one; sending it
+twice does no harm, so leases are in memory alone.
 
 A task has room for as many reports as there are credentials, or as it is declared open to. Reports that have expired
 are refused by their time, so their ids are deleted. That time is written in the change that deletes them, and never
@@ -11,8 +12,9 @@ an aggregation job that is under way are kept until it is done, since the other 
 rest of the job. A helper gives a job up that has only expired reports: its leader may have done so long ago.
 """
 
+import logging
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from threading import Lock
@@ -21,20 +23,93 @@ from typing import Final
 from hazemap.errors import CodecError
 from hazemap.federated.aggregator.change_writes import change_writes, rejection_writes
 from hazemap.federated.aggregator.hpke_key_ring import DecryptionKeyRing, OpenedShares, RememberingKeys
-from hazemap.federated.aggregator.request_leases import RequestLeases
 from hazemap.federated.aggregator.task_records import TaskRecords
-from hazemap.federated.aggregator.work_log import log, log_work
-from hazemap.federated.protocols.dap.aggregator_changes import AddReports, CollectionJob, Outcome
+from hazemap.federated.protocols.dap.aggregator_changes import (
+    AddQuestion,
+    AddReports,
+    AddShards,
+    Change,
+    CloseBatch,
+    CollectionJob,
+    Outcome,
+    SpendCredentials,
+)
 from hazemap.federated.protocols.dap.aggregator_task import AggregatorTask
 from hazemap.federated.protocols.dap.basic_types import BATCH_ID, Role
 from hazemap.federated.protocols.dap.batches import Batch
 from hazemap.federated.protocols.dap.collection_messages import AggregateShareReq, CollectionJobReq
+from hazemap.federated.protocols.dap.helper import ContinueJob, Helper
+from hazemap.federated.protocols.dap.input_share_opening import DecryptionKeys
 from hazemap.federated.protocols.dap.leader_jobs import AbandonedJob, LeaderCollections, LeaderJobs
 from hazemap.federated.protocols.dap.leader_uploads import uploaded, uploaded_09
-from hazemap.federated.protocols.dap.problem_types import ProblemDocument
+from hazemap.federated.protocols.dap.problem_types import DapProblem, ProblemDocument
 from hazemap.federated.protocols.dap.report_sizes import ReportSizes, longest_aggregation_answer, longest_share
+from hazemap.federated.protocols.dap.resource_paths import id_text
 from hazemap.federated.service.prometheus_text import DurationHistogram
-from hazemap.federated.service.store import Store, Write
+from hazemap.federated.service.store import Contradiction, Store, Write
+
+LEASE: Final = 600
+"""Seconds that a worker has for a request before another may send it."""
+
+
+class RequestLeases:
+    """The leases of one task's requests, by the ids of their jobs.
+
+    >>> leases = RequestLeases()
+    >>> leases.take(b"job", b"first", 100), leases.take(b"job", b"second", 100)
+    (True, False)
+    >>> leases.take(b"job", b"second", 100 + LEASE)
+    True
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._leases: dict[bytes, tuple[bytes, int]] = {}
+
+    def free(self, job_id: bytes, now: int) -> bool:
+        """Whether nobody works on a request or waits with it; no lease is longer than `LEASE` but by a wrong clock."""
+        until = self._leases.get(job_id, (b"", 0))[1]
+        return until <= now or until > now + LEASE
+
+    def take(self, job_id: bytes, lease: bytes, now: int) -> bool:
+        """Whether a request is free: it is then leased by this name, which nobody else knows."""
+        with self._lock:
+            if not self.free(job_id, now):
+                return False
+            self._leases = {job: own for job, own in self._leases.items() if own[1] > now}
+            self._leases[job_id] = lease, now + LEASE
+            return True
+
+    def wait(self, job_id: bytes, lease: bytes, until: int) -> None:
+        """Whoever has this lease does not work on it any more: it is free from then on."""
+        with self._lock:
+            if self._leases.get(job_id, (b"", 0))[0] == lease:
+                self._leases[job_id] = lease, until
+
+    def end(self, job_id: bytes) -> None:
+        """The request is answered, or given up: whatever comes next of its job is free."""
+        with self._lock:
+            self._leases.pop(job_id, None)
+
+
+log = logging.getLogger("hazemap.federated.aggregator")
+
+
+def log_work(task: AggregatorTask, changes: Iterable[Change], rejected: int) -> None:
+    """One line for what was written: reports that were counted or rejected, batches that were closed."""
+    name = id_text(task.task.id)[:8]
+    counted = sum(shard.count for change in changes if isinstance(change, AddShards) for shard in change.shards)
+    if counted or rejected:
+        log.info("task %s: %d reports counted, %d rejected", name, counted, rejected)
+    for change in changes:
+        if isinstance(change, AddQuestion):
+            log.info("task %s: question %d about a batch is answered, with noise", name, change.place + 1)
+        elif isinstance(change, CloseBatch) and change.keep:
+            log.info("task %s: a level of %d reports is verified", name, change.count)
+        elif isinstance(change, CloseBatch):
+            noise = "without noise" if task.draw_noise is None else "with noise"
+            log.info("task %s: a batch of %d reports is collected, %s", name, change.count, noise)
+
 
 LOOK: Final = 60
 """Seconds between two counts of a task that is full: reports that have expired leave room again."""
@@ -108,8 +183,8 @@ class HelperRequest:
     lease: bytes = field(repr=False)
 
 
-class LeaderService:
-    """One task of a leader. `draw` gives fresh random bytes; `opened` are shares that walks open once."""
+class TaskService:
+    """One task of an aggregator. `draw` gives fresh random bytes; `opened` are shares that walks open once."""
 
     def __init__(
         self,
@@ -119,13 +194,45 @@ class LeaderService:
         draw: Callable[[int], bytes],
         opened: OpenedShares | None = None,
     ) -> None:
-        self.sizes = ReportSizes.of(task.task, task.vdaf)
         self.task, self._opened = task, opened or OpenedShares()
         self._store, self._number, self._draw = store, number, draw
         self._records = TaskRecords(store.read, number)
         self._room = ReportRoom(task, self._records)
-        self._lock, self._counting = Lock(), Lock()
+        self._lock = Lock()
         self._going: OrderedDict[bytes, _Going] = OrderedDict()
+
+    def _remembering(self, keys: DecryptionKeyRing) -> DecryptionKeys:
+        """The keys; where reports are opened level after level, with the shares that they opened."""
+        return RememberingKeys(keys, self._opened) if self.task.collections > 1 else keys
+
+    def _writes(self, outcome: Outcome) -> list[Write]:
+        reasons = dict(Counter(error.name.lower() for error in outcome.rejected))
+        return [*change_writes(self._number, outcome.changes), *rejection_writes(self._number, reasons)]
+
+    def _remember(self, outcome: Outcome) -> None:
+        """Keep the state of a job under way, and let go of the oldest; one that has moved without a state has none."""
+        if outcome.state:
+            self._going[outcome.resource] = _Going(outcome.message, outcome.state)
+            while len(self._going) > STATES:
+                self._going.popitem(last=False)
+        elif outcome.changes:
+            self._going.pop(outcome.resource, None)
+
+
+class LeaderService(TaskService):
+    """One task of a leader."""
+
+    def __init__(
+        self,
+        store: Store,
+        number: int,
+        task: AggregatorTask,
+        draw: Callable[[int], bytes],
+        opened: OpenedShares | None = None,
+    ) -> None:
+        super().__init__(store, number, task, draw, opened)
+        self.sizes = ReportSizes.of(task.task, task.vdaf)
+        self._counting = Lock()
         self._leases = RequestLeases()
         self._taken: tuple[bytes, Batch | None] | None = None
         self.ages = DurationHistogram(AGES)
@@ -211,10 +318,6 @@ class LeaderService:
         """The request could not be sent, or not answered now: it may be sent from `again` (seconds) on."""
         self._leases.wait(request.job_id, request.lease, again)
 
-    def leased_until(self) -> int:
-        """When the last lease of a request ends; 0 if nobody works on any."""
-        return self._leases.last()
-
     def longest_answer(self, request: HelperRequest) -> int:
         """Bytes that the helper can answer a request with."""
         if request.kind is not RequestKind.AGGREGATE_SHARE:
@@ -227,8 +330,7 @@ class LeaderService:
         return LeaderCollections(self.task, self._records)
 
     def _jobs(self, keys: DecryptionKeyRing) -> LeaderJobs:
-        again = self.task.collections > 1
-        return LeaderJobs(self.task, RememberingKeys(keys, self._opened) if again else keys, self._records)
+        return LeaderJobs(self.task, self._remembering(keys), self._records)
 
     def _asked(self) -> list[CollectionJob]:
         """Collection jobs that wait for their batch."""
@@ -329,10 +431,6 @@ class LeaderService:
             self._room.taken(sum(len(each.reports) for each in outcome.changes if isinstance(each, AddReports)))
         return self._writes(outcome)
 
-    def _writes(self, outcome: Outcome) -> list[Write]:
-        reasons = dict(Counter(error.name.lower() for error in outcome.rejected))
-        return [*change_writes(self._number, outcome.changes), *rejection_writes(self._number, reasons)]
-
     def _written(self, outcome: Outcome) -> Outcome:
         writes = self._writes(outcome)
         if writes:
@@ -340,12 +438,7 @@ class LeaderService:
             log_work(self.task, outcome.changes, len(outcome.rejected))
         if outcome.changes:
             self._leases.end(outcome.resource)
-        if outcome.state:
-            self._going[outcome.resource] = _Going(outcome.message, outcome.state)
-            while len(self._going) > STATES:
-                self._going.popitem(last=False)
-        elif outcome.changes:
-            self._going.pop(outcome.resource, None)
+        self._remember(outcome)
         return outcome
 
 
@@ -376,3 +469,61 @@ def expiry_writes(number: int, task: AggregatorTask, now: int) -> list[Write]:
         Write(claims, (number,) * 3),
         Write(shards, (number,) * 2),
     ]
+
+
+class HelperService(TaskService):
+    """One task of a helper: one request at a time."""
+
+    def init_job(self, body: bytes, keys: DecryptionKeyRing, now: int) -> Outcome:
+        """Answer an `AggregationJobInitReq`."""
+        return self._written(lambda: self._helper(keys).init_job(body, now, self._room.left(now)))
+
+    def continue_job(self, job_id: bytes, body: bytes, keys: DecryptionKeyRing) -> Outcome:
+        """Answer an `AggregationJobContinueReq`."""
+        message = ContinueJob(job_id, body)
+
+        def go_on() -> Outcome:
+            going = self._going.get(job_id)
+            return self._helper(keys).continue_job(message, going and going.state)
+
+        return self._written(go_on)
+
+    def aggregate_share(self, body: bytes, keys: DecryptionKeyRing) -> Outcome:
+        """Answer an `AggregateShareReq`."""
+
+        def ask() -> Outcome:
+            return self._helper(keys).aggregate_share(body, self._draw(RANDOM))
+
+        try:
+            return self._written(ask)
+        except DapProblem:  # another process may have answered the same request while this one read: then it is known
+            return self._written(ask)
+
+    def job(self, job_id: bytes, step: int, keys: DecryptionKeyRing) -> Outcome:
+        """A job's answer, for a leader that polls."""
+        return self._helper(keys).job(job_id, step)
+
+    def drop_job(self, job_id: bytes, keys: DecryptionKeyRing) -> Outcome:
+        """Forget a job that the leader has abandoned."""
+        return self._written(lambda: self._helper(keys).drop_job(job_id))
+
+    def _helper(self, keys: DecryptionKeyRing) -> Helper:
+        return Helper(self.task, self._remembering(keys), self._records)
+
+    def _written(self, handle: Callable[[], Outcome]) -> Outcome:
+        with self._lock:
+            try:
+                outcome = self._once(handle)
+            except Contradiction:  # something else was written meanwhile: handle it with what is known by now
+                outcome = self._once(handle)
+            self._remember(outcome)
+            return outcome
+
+    def _once(self, handle: Callable[[], Outcome]) -> Outcome:
+        outcome = handle()
+        if outcome.changes or outcome.rejected:
+            self._store.write_now(*self._writes(outcome))
+            spent = (len(each.credentials) for each in outcome.changes if isinstance(each, SpendCredentials))
+            self._room.taken(sum(spent))
+            log_work(self.task, outcome.changes, len(outcome.rejected))
+        return outcome
