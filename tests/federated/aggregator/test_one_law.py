@@ -23,7 +23,7 @@ from hazemap.federated.protocols.dap.vdaf_configuration import HistogramConfigur
 from hazemap.federated.trust.randomised_reports import debiased, randomised
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.federated.trust.sampled_table import one_by_one
-from hazemap.federated.trust.two_servers import TwoServers, added, histograms
+from hazemap.federated.trust.two_servers import TwoServers, histograms, ones_allowed
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.mechanisms import DiscreteLaplace
 from hazemap.privacy.random_stream import Stream
@@ -178,9 +178,9 @@ def test_sums_of_randomised_reports_have_one_law():
     law = simulated.prices(budget).law(Fraction(1), asked.size)
     assert law != twin.prices(budget).law(Fraction(1), asked.size)
     real, stream = RealTwoServers(TOWN, Stream.fixed(b"devices")), Stream.fixed(b"luck")
-    most = simulated.most_ones(law, asked.size)
+    most = ones_allowed(law, asked.size, simulated.batch)
     sums = [real.randomised(asked, law, most) for _ in range(150)]
-    found = [debiased(law, each, 20, stream, added(BATCH)).sums for each in sums]
+    found = [debiased(law, each, 20, stream, BATCH.blank).sums for each in sums]
     of_law, of_twin = (
         [trust.answer(Query(asked, 1), budget.part(1)).sums for _ in range(3_000)] for trust in (simulated, twin)
     )
@@ -193,7 +193,7 @@ def test_a_report_of_more_ones_than_honest_coins_make_is_counted_by_nobody(monke
     """The bound on 1s that simulated servers state is the one that real ones enforce."""
     asked = counts(2)
     trust = TwoServers(TOWN, ReportBatch(20, 10), local_epsilon=Fraction(8))
-    most = trust.most_ones(trust.prices(ApproxDP(16, "1e-6")).law(Fraction(1), asked.size), asked.size)
+    most = ones_allowed(trust.prices(ApproxDP(16, "1e-6")).law(Fraction(1), asked.size), asked.size, trust.batch)
     assert 1 < most < asked.size
     configured, vdaf = MultihotConfiguration(asked.size, 2, most), prio3_multihot_count_vec(asked.size, most, 2)
     servers = RealServers(1, 2, None, measured=configured, vdaf=vdaf)

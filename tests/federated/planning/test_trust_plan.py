@@ -14,7 +14,7 @@ from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.federated.trust.report_bytes import of_randomised, of_weighed_bits
 from hazemap.federated.trust.report_carriers import ByTwoServers
-from hazemap.federated.trust.two_servers import TwoServers
+from hazemap.federated.trust.two_servers import TwoServers, ones_allowed
 from hazemap.privacy.budget import ApproxDP, PureDP
 from hazemap.queries.algorithm_session import Exchange
 from hazemap.queries.noisy_queries import Query
@@ -56,7 +56,7 @@ def test_reports_that_people_randomise_are_planned_over_two_servers():
     asked = tuple(Exchange(Query(Counts(cells), 1), None) for cells in [Leaves.at_level(Quadtree.world(depth=3), 3)])
     batch = ReportBatch(1_000, 1_000)
     trust = TwoServers(None, batch, local_epsilon=Fraction(8))
-    ones = trust.most_ones(trust.prices(flat.budget).law(Fraction(1), 64), 64)
+    ones = ones_allowed(trust.prices(flat.budget).law(Fraction(1), 64), 64, trust.batch)
     assert of_randomised(asked, flat.budget, batch, Fraction(8)) == of_weighed_bits(64, ones)
     assert made.bytes >= of_weighed_bits(64, ones)
     assert made.budget == flat.budget

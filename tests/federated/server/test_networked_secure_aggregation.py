@@ -22,7 +22,7 @@ def test_an_algorithm_runs_among_devices_by_run_async(tmp_path):
         async with Town(tmp_path, crowd(12)) as town:
             await town.store.write(Write("INSERT INTO campaigns VALUES ('berlin', '', '', 'tested', '', '', NULL)"))
             core = town.coordinator
-            devices = DeviceTrustModel(ordered, core.store, core.enrolled, core.seating, core.pool, core.pace)
+            devices = DeviceTrustModel(ordered, core.house)
             assert devices.answers(Query)
             assert not devices.answers(Choice)
             running = asyncio.create_task(run_async(ordered.algorithm, devices, ordered.budget, Unrecorded()))
@@ -42,7 +42,7 @@ def test_only_sums_for_everybody_are_answered(tmp_path):
     async def play():
         async with Town(tmp_path, []) as town:
             core = town.coordinator
-            devices = DeviceTrustModel(campaign(), core.store, core.enrolled, core.seating, core.pool, core.pace)
+            devices = DeviceTrustModel(campaign(), core.house)
             first = next(campaign().algorithm.rounds(devices.prices(PureDP(1))))
             with pytest.raises(Unanswerable, match="ask everybody"):
                 await devices.answer(Query(first.encoder, first.share, cohort=1), PureDP(1))

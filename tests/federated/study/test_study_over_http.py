@@ -106,7 +106,7 @@ def test_sixty_devices_answer_a_search_in_rounds_and_a_recipe_that_some_refuse(t
     [row] = frame[frame["word"] == "hello world"].to_dict(orient="records")
     assert abs(row["count"] - 40) < 6 * row["standard_error"] + 6, "at most 6 of 60 people may be missing"
     assert frame.attrs["people"] >= 54
-    assert frame.attrs["promise"][2:] == cohort.assumptions_of_reports
+    assert frame.attrs["promise"][2:] == cohort.assumed("reports")
     assert left.reports == 1
     assert charges[2] > PEOPLE / 2, "devices paid once a round"
     assert any(getattr(line, "recipe", "") for line in log)

@@ -76,7 +76,7 @@ def test_what_is_no_cohort_is_refused(wrong):
 
 
 def test_a_statement_is_told_what_is_assumed_and_what_samples_cost():
-    one, fresh = (Cohort(25_000, 10_000, sampling=sampling).assumptions for sampling in Sampling)
+    one, fresh = (Cohort(25_000, 10_000, sampling=sampling).assumed("noise") for sampling in Sampling)
     assert one[:-1] == fresh[:-1]
     assert "pays for all rounds" in one[-1]
     assert "every round pays the whole" in fresh[-1]

@@ -18,7 +18,14 @@ from hazemap.encoders import Concatenation, Counts
 from hazemap.errors import InputError, NotOpened, Unanswerable
 from hazemap.federated.trust.cohort_assumptions import Sampling
 from hazemap.federated.trust.report_batch import ReportBatch
-from hazemap.federated.trust.shuffled import ShuffledParts, ShuffledReportPrices, ShuffledReports, ShufflePrices
+from hazemap.federated.trust.shuffled import (
+    ShuffledParts,
+    ShuffledReportPrices,
+    ShuffledReports,
+    ShufflePrices,
+    assumed_of_parts,
+    assumed_of_reports,
+)
 from hazemap.privacy.amplification.aggregate_price import clone_bound
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.random_stream import Stream
@@ -146,6 +153,6 @@ def test_reports_are_paid_from_the_budget_that_was_known_beforehand():
 
 
 def test_statements_say_who_may_not_work_together():
-    for trust in (ShuffledParts(TOWN, BATCH), ShuffledReports(TOWN, BATCH, APPROXIMATE)):
-        assert any("do not work together" in line for line in trust.assumptions)
-        assert any("3,000 people" in line for line in trust.assumptions)
+    for said in (assumed_of_parts(BATCH), assumed_of_reports(BATCH, Fraction(8))):
+        assert any("do not work together" in line for line in said)
+        assert any("3,000 people" in line for line in said)

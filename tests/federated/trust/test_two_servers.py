@@ -20,11 +20,19 @@ from hazemap.errors import InputError, NotOpened, Unanswerable
 from hazemap.federated.recipes.features import Categories
 from hazemap.federated.recipes.recipe_bins import RecipeBins
 from hazemap.federated.trust.cohort_assumptions import Sampling
-from hazemap.federated.trust.one_report import OneReportTrust
+from hazemap.federated.trust.one_report import OneReportTrust, assumed_of_walks
 from hazemap.federated.trust.prefix_walk import PrefixWalk, string_bits
 from hazemap.federated.trust.randomised_reports import stddev_of
 from hazemap.federated.trust.report_batch import ReportBatch
-from hazemap.federated.trust.two_servers import BatchReportPrices, TwoServerPrices, TwoServers, histograms
+from hazemap.federated.trust.two_servers import (
+    ReportPrices,
+    TwoServerPrices,
+    TwoServers,
+    assumed_of_histograms,
+    assumed_of_randomised,
+    histograms,
+    ones_allowed,
+)
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.local_randomisers import Asymmetric
 from hazemap.privacy.random_stream import Stream
@@ -216,7 +224,7 @@ def test_choices_and_cohorts_are_for_others():
 def test_randomised_reports_are_unbiased_and_as_wide_as_stated():
     trust = TwoServers(TOWN, ReportBatch(3_000, 3_000), Stream.fixed(b"local"), local_epsilon=Fraction(4))
     prices = trust.prices(PureDP(4))
-    assert isinstance(prices, BatchReportPrices)
+    assert isinstance(prices, ReportPrices)
     found = np.array([trust.answer(Query(COUNTS, 1), PureDP(1)).sums for _ in range(12)])
     stated = trust.answer(Query(COUNTS, 1), PureDP(1)).stddev
     errors = (found - COUNTS.total(TOWN)) / stated
@@ -251,7 +259,7 @@ def test_an_honest_report_has_too_many_ones_with_a_chance_that_is_nothing_among_
         ones = binom(999, q)
         return p * ones.sf(most - 1) + (1 - p) * ones.sf(most)
 
-    most = trust.most_ones(law, 1_000)
+    most = ones_allowed(law, 1_000, trust.batch)
     assert 1_000 * tail(most) <= 2.0**-40 < 1_000 * tail(most - 1)
 
 
@@ -317,9 +325,9 @@ def test_an_adaptive_map_of_one_report_walks_down_and_is_replayed(depth):
 
 def test_statements_say_what_is_proved_and_what_is_believed():
     every = (
-        TwoServers(TOWN, BATCH).assumptions,
-        OneReportTrust(TOWN, BATCH, 5).assumptions,
-        TwoServers(TOWN, BATCH, local_epsilon=Fraction(3)).assumptions,
+        assumed_of_histograms(BATCH),
+        assumed_of_walks(5, BATCH),
+        assumed_of_randomised(BATCH, Fraction(3)),
     )
     for said in every:
         assert any("proved of every report" in line for line in said)

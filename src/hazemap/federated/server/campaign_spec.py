@@ -340,23 +340,38 @@ def _of_table(spec: ReleaseSpec) -> set[str]:
     return said
 
 
-def prices_of(
-    campaign: Campaign,
-) -> SecureSumPrices | ReportPrices | TwoServerPrices | OneReportPrices | ShufflePrices | ShuffledReportPrices:
-    """What a share of its budget buys among its people."""
-    if isinstance(campaign.carrier, ByShuffler):
-        cohort = campaign.cohort
-        batch = ReportBatch(cohort.people, campaign.carrier.minimum, cohort.corrupt, cohort.sampling)
-        if campaign.carrier.local is not None and isinstance(campaign.budget, ApproxDP):
-            return ShuffledReportPrices(campaign.budget, batch, campaign.carrier.local)
-        return ShufflePrices(pure(campaign.budget), batch)
-    if isinstance(campaign.carrier, ByTwoServers):
-        return TwoServerPrices(campaign.budget)
-    if isinstance(campaign.carrier, ByOneReport):
-        return OneReportPrices(campaign.budget)
-    if campaign.local_epsilon is not None:
-        return ReportPrices(campaign.budget, campaign.cohort, campaign.local_epsilon)
-    return SecureSumPrices(pure(campaign.budget), campaign.cohort)
+DevicePrices = SecureSumPrices | ReportPrices | TwoServerPrices | OneReportPrices | ShufflePrices | ShuffledReportPrices
+"""What a share of a budget buys among devices, by who is trusted."""
+
+
+def prices_of(campaign: Campaign, budget: Budget | None = None) -> DevicePrices:
+    """What a share of its budget, or of another one, buys among a campaign's people."""
+    carrier, local = campaign.carrier, campaign.local_epsilon
+    if isinstance(carrier, ByShuffler):
+        local = carrier.local
+    minimum = None if carrier is None else carrier.minimum
+    trust = None if carrier is None else carrier.trust
+    return device_prices(trust, budget or campaign.budget, campaign.cohort, local, minimum)
+
+
+def device_prices(
+    trust: str | None, budget: Budget, cohort: Cohort, local: Fraction | None, minimum: int | None
+) -> DevicePrices:
+    """The prices by a carrier's name, or of secure sums for any other; `minimum` is the least batch of a shuffler."""
+    if trust == ByTwoServers.trust:
+        return TwoServerPrices(budget)
+    if trust == ByOneReport.trust:
+        return OneReportPrices(budget)
+    if trust == ByShuffler.trust:
+        if minimum is None:
+            raise InputError("the statement speaks of a shuffler, and does not say how many reports were opened")
+        batch = ReportBatch.of(cohort, minimum)
+        if local is not None and isinstance(budget, ApproxDP):
+            return ShuffledReportPrices(budget, batch, local)
+        return ShufflePrices(pure(budget), batch)
+    if local is not None:
+        return ReportPrices(budget, cohort, local)
+    return SecureSumPrices(pure(budget), cohort)
 
 
 KNOWN: tuple[type, ...] = (Campaign, Deadlines, *CARRIERS, *OF_TASKS, *METHODS, *GOALS)

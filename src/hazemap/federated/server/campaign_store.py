@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-from hazemap.codec import loads
+from hazemap.codec import dumps, loads
 from hazemap.federated.service.databases import Database
-from hazemap.federated.service.store import Schema, Store
+from hazemap.federated.service.store import Schema, Store, Write
 from hazemap.queries.algorithm_session import Exchange
+from hazemap.queries.noisy_queries import Answer, Question
 
 TABLES = (
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -188,8 +189,14 @@ class CampaignStore(Store):
 
 
 _EXCHANGES = "SELECT question, answer FROM exchanges WHERE campaign = ? ORDER BY round"
+_EXCHANGE = "INSERT INTO exchanges (campaign, round, question, answer) VALUES (?, ?, ?, ?)"
 
 
 def stored_exchanges(store: CampaignStore, name: str) -> list[Exchange]:
     """Every question of a campaign that was answered, with its answer."""
     return [Exchange(loads(question), loads(answer)) for question, answer in store.read(_EXCHANGES, name)]
+
+
+def exchange_write(campaign: str, round_: int, question: Question, answer: Answer) -> Write:
+    """The statement that stores the question of a round and its answer."""
+    return Write(_EXCHANGE, (campaign, round_, dumps(question), dumps(answer)))

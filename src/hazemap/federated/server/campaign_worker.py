@@ -5,14 +5,13 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from hazemap.cellmap import CellMap
 from hazemap.errors import HazemapError, InputError, LedgerError, StoreError
 from hazemap.execution.release_assembly import released
 from hazemap.federated.server.campaign_house import CampaignHouse
 from hazemap.federated.server.campaign_spec import Campaign
-from hazemap.federated.server.campaign_store import CampaignStore, stored_exchanges
+from hazemap.federated.server.campaign_store import stored_exchanges
 from hazemap.federated.server.networked_one_report import NetworkedOneReport, check_walk
 from hazemap.federated.server.networked_secure_aggregation import DeviceTrustModel
 from hazemap.federated.server.networked_shuffled import NetworkedShuffled
@@ -27,39 +26,13 @@ from hazemap.privacy.ledger_records import LedgerCharge
 from hazemap.privacy.privacy_unit import DEVICE
 from hazemap.privacy.statement import Statement
 from hazemap.queries.algorithm_session import Exchange, Session
-from hazemap.queries.noisy_queries import Answer, Prices, Question
 
-
-class NetworkedTrust(Protocol):
-    """A trust model of one campaign, as its worker needs it."""
-
-    campaign: Campaign
-    rounds: int
-    """how many questions are answered"""
-    missing: int
-    """devices that are waited for before a round can begin"""
-
-    @property
-    def store(self) -> CampaignStore:
-        """Where its rounds are."""
-
-    def prices(self, budget: Budget) -> Prices:
-        """What a share of the budget buys."""
-
-    def answers(self, question: type[Question]) -> bool:
-        """Whether such a question can be answered at all."""
-
-    async def answer(self, question: Question, price: Budget) -> Answer:
-        """The answer; it, and its question, are in the table `exchanges` when this returns."""
-
-
-def _secure_sums(campaign: Campaign, house: CampaignHouse) -> NetworkedTrust:
-    return DeviceTrustModel(campaign, house.store, house.enrolled, house.seating, house.pool, house.pace)
-
+NetworkedTrust = DeviceTrustModel | NetworkedTwoServers | NetworkedOneReport | NetworkedShuffled
+"""A trust model of one campaign. An answer and its question are in the table `exchanges` when `answer` returns."""
 
 WIRED: Mapping[str, Callable[[Campaign, CampaignHouse], NetworkedTrust]] = {
-    SECURE_SUM: _secure_sums,
-    LOCAL: _secure_sums,
+    SECURE_SUM: DeviceTrustModel,
+    LOCAL: DeviceTrustModel,
     ByTwoServers.trust: NetworkedTwoServers,
     ByOneReport.trust: NetworkedOneReport,
     ByShuffler.trust: NetworkedShuffled,

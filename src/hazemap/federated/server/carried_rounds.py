@@ -5,11 +5,11 @@ import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from time import monotonic, time
-from typing import ClassVar, Protocol
+from time import time
+from typing import ClassVar
 
 from hazemap.codec import dumps, loads
-from hazemap.errors import NotOpened, TranscriptMismatch, Unanswerable
+from hazemap.errors import TranscriptMismatch
 from hazemap.federated.server.announced_rounds import (
     Announcement,
     Issue,
@@ -19,55 +19,30 @@ from hazemap.federated.server.announced_rounds import (
     nothing_more,
     stored_announcement,
 )
-from hazemap.federated.server.campaign_house import CampaignHouse
-from hazemap.federated.server.campaign_spec import ORDER, Campaign
-from hazemap.federated.server.campaign_store import CampaignStore
+from hazemap.federated.server.campaign_house import CampaignRounds, OrderedRounds, sample
+from hazemap.federated.server.campaign_spec import ORDER
+from hazemap.federated.server.campaign_store import exchange_write
 from hazemap.federated.server.device_enrolment import Device
-from hazemap.federated.server.networked_secure_aggregation import LOOK, RoundOrder, sample
-from hazemap.federated.service.store import Write
 from hazemap.federated.trust.cohort_assumptions import Sampling
-from hazemap.federated.trust.device_tasks import Task, round_price
+from hazemap.federated.trust.device_tasks import Task
 from hazemap.federated.trust.report_carriers import CARRIED, CarriedTask, ReportCarrier
-from hazemap.privacy.budget import Budget
-from hazemap.privacy.local_randomisers import Asymmetric
 from hazemap.privacy.random_stream import Stream
-from hazemap.queries.noisy_queries import Answer, Query, Question
+from hazemap.queries.noisy_queries import Answer
 
 log = logging.getLogger("hazemap.federated.server")
 
-_EXCHANGE = "INSERT INTO exchanges (campaign, round, question, answer) VALUES (?, ?, ?, ?)"
 _FIRST = (
     "SELECT device FROM announced_people JOIN announcements USING (batch) WHERE campaign = ? "
     "AND round = (SELECT min(round) FROM announcements AS every WHERE every.campaign = announcements.campaign)"
 )
 
 
-class CarriedOrder(RoundOrder, Protocol):
-    """What a round needs to know of the campaign or the study whose reports others carry."""
-
-    @property
-    def carrier(self) -> ReportCarrier | None:
-        """Who carries them."""
-
-    @property
-    def trust(self) -> str:
-        """The carrier's name."""
-
-
 @dataclass
-class CarriedRounds:
+class CarriedRounds(OrderedRounds):
     """Rounds whose reports are carried by others. A sibling says what is told, and how sums come back."""
 
-    campaign: CarriedOrder
-    house: CampaignHouse
-    missing: int = 0
     SECRET: ClassVar[int] = 0
     """Random bytes that only this server knows of a round, from which a sibling makes keys."""
-
-    @property
-    def store(self) -> CampaignStore:
-        """Where everything is kept."""
-        return self.house.store
 
     @property
     def carrier(self) -> ReportCarrier:
@@ -109,7 +84,7 @@ class CarriedRounds:
 
     async def stored(self, task: Task, answer: Answer) -> Answer:
         """Store a round's answer, and forget what it was opened with."""
-        asked = exchange(task.campaign, task.round, dumps(task.question), dumps(answer))
+        asked = exchange_write(task.campaign, task.round, task.question, answer)
         await self.store.write(asked, forgotten(task.campaign, task.round))
         return answer
 
@@ -120,48 +95,8 @@ class CarriedRounds:
             rows = await asyncio.to_thread(self.store.read, _FIRST, self.campaign.name)
             if first := {name for (name,) in rows}:
                 return [device for device in house.enrolled if device.name in first]
-        until = monotonic() + self.campaign.wait
-        while True:
-            there = house.enrolled.recent(house.pace.recent(len(house.enrolled)))
-            self.missing = max(0, cohort.people - len(there))
-            if not self.missing:
-                return sample(there, cohort.people, Stream.from_os())
-            if monotonic() >= until:
-                raise NotOpened(
-                    f"round {round_} asks {cohort.people:,} people, but within {self.campaign.wait:g} s only "
-                    f"{len(there):,} devices were there: ask fewer people, or wait for longer"
-                )
-            await asyncio.sleep(LOOK)
+        return sample(await self._enough(round_), cohort.people, Stream.from_os())
 
 
-@dataclass
-class CarriedCampaign(CarriedRounds):
-    """The rounds of a campaign: each answers the next question of its method."""
-
-    campaign: Campaign
-    rounds: int = 0
-
-    def answers(self, question: type[Question]) -> bool:
-        """Sums, and nothing else."""
-        return issubclass(question, Query)
-
-    def task(self, question: Question, price: Budget, law: Asymmetric | None = None) -> Task:
-        """The next round as devices weigh it; with the law of reports that whoever opens them sees."""
-        if not isinstance(question, Query) or question.cohort is not None:
-            raise Unanswerable("devices answer queries for sums, and ask everybody in the campaign")
-        campaign = self.campaign
-        return Task(
-            campaign=campaign.name,
-            purpose=campaign.purpose,
-            round=self.rounds + 1,
-            question=question,
-            price=round_price(price),
-            budget=campaign.budget,
-            cohort=campaign.cohort,
-            randomiser=law,
-        )
-
-
-def exchange(campaign: str, round_: int, question: str, answer: str) -> Write:
-    """The statement that stores a question and its answer."""
-    return Write(_EXCHANGE, (campaign, round_, question, answer))
+class CarriedCampaign(CampaignRounds, CarriedRounds):
+    """The rounds of a campaign whose reports are carried by others."""

@@ -29,7 +29,6 @@ from hazemap.federated.server.roles import AuditLog, Principal
 from hazemap.federated.server.secure_sum_plan import SecureSumPlan, ShardOutcome, SumEvent
 from hazemap.federated.server.shard import RunningShards
 from hazemap.federated.server.studies import RecipeJudge, Studies
-from hazemap.federated.server.study_worker import StudyHouse
 from hazemap.federated.service.store import Write, instant
 from hazemap.privacy.first_cap import FirstCap
 from hazemap.privacy.ledger import Ledger
@@ -133,7 +132,7 @@ class Coordinator:
             identity=self.challenges.server,
         )
         self._ordering = asyncio.Lock()  # of campaigns and studies together: an analyst has one limit for both
-        self.studies = Studies(StudyHouse(self.house, ledger, self.metrics), judge, self._ordering)
+        self.studies = Studies(self.house, ledger, self.metrics, judge, self._ordering)
         self._campaigns: dict[str, _Running] = {}
         self._beginning: set[str] = set()
 

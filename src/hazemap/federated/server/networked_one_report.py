@@ -12,7 +12,6 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from hazemap.codec import dumps
 from hazemap.errors import InputError, Unanswerable
 from hazemap.federated.aggregator.collector_client import CollectorClient
 from hazemap.federated.aggregator.task_file import TaskFile
@@ -22,8 +21,8 @@ from hazemap.federated.protocols.dap.task import Task as DapTask
 from hazemap.federated.protocols.dap.vdaf_configuration import Poplar1Configuration
 from hazemap.federated.server.announced_rounds import check_counted
 from hazemap.federated.server.campaign_spec import Campaign
-from hazemap.federated.server.campaign_store import stored_exchanges
-from hazemap.federated.server.carried_rounds import CarriedCampaign, exchange
+from hazemap.federated.server.campaign_store import exchange_write, stored_exchanges
+from hazemap.federated.server.carried_rounds import CarriedCampaign
 from hazemap.federated.server.networked_secure_aggregation import PATIENCE, collected
 from hazemap.federated.server.networked_two_servers import SECRET, files_of, issuing, provision, stoppable
 from hazemap.federated.trust.device_tasks import Task, round_price
@@ -123,10 +122,6 @@ class NetworkedOneReport(CarriedCampaign):
 
     SECRET: ClassVar[int] = SECRET
 
-    def prices(self, budget: Budget) -> OneReportPrices:
-        """What a share of this budget buys."""
-        return OneReportPrices(budget)
-
     async def answer(self, question: Question, price: Budget) -> Answer:
         """Ask both servers, at first when people have reported; the answer is stored when this returns."""
         import httpx
@@ -142,7 +137,7 @@ class NetworkedOneReport(CarriedCampaign):
         answer = await stoppable(lambda pause: self._asked(carried, files["collector"], question, price, pause))
         await asyncio.to_thread(check_counted, self.store, announcement, answer.people or 0)
         name, round_ = self.campaign.name, self.rounds + 1
-        await self.store.write(exchange(name, round_, dumps(question), dumps(answer)))
+        await self.store.write(exchange_write(name, round_, question, answer))
         self.rounds += 1
         return answer
 

@@ -9,34 +9,31 @@ and started again.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from time import monotonic, sleep
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from hazemap.codec import dumps
-from hazemap.errors import InputError, NotOpened, TranscriptMismatch, Unanswerable, Unreachable
+from hazemap.errors import InputError, NotOpened, TranscriptMismatch, Unreachable
 from hazemap.federated.aggregator.collector_client import LONGEST, CollectorClient
 from hazemap.federated.protocols.dap.basic_types import Interval
 from hazemap.federated.protocols.dap.collector import AggregateResult
-from hazemap.federated.server.announced_rounds import Pace
-from hazemap.federated.server.campaign_spec import Campaign, Deadlines
-from hazemap.federated.server.campaign_store import CampaignStore
-from hazemap.federated.server.device_enrolment import EnrolledDevices, named
+from hazemap.federated.server.campaign_house import CampaignRounds, OrderedRounds, sample
+from hazemap.federated.server.campaign_store import exchange_write
+from hazemap.federated.server.device_enrolment import named
 from hazemap.federated.server.failed_round import ended_by, failure, have_paid, reopened
 from hazemap.federated.server.secure_sum_plan import COLUMNS, SecureSumPlan, ShardOutcome, SumEvent, Summary, identities
-from hazemap.federated.server.shard import RunningShards
 from hazemap.federated.service.store import Write
-from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling, SecureSumPrices, noisy_answer
-from hazemap.federated.trust.device_tasks import Task, pure, round_price
-from hazemap.federated.trust.randomised_reports import ReportPrices, debiased, law_for_numbers
+from hazemap.federated.trust.cohort_assumptions import Sampling, noisy_answer
+from hazemap.federated.trust.device_tasks import Task, round_price
+from hazemap.federated.trust.randomised_reports import ReportLaw, debiased, law_for_numbers
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.distributed_noise import DistributedNoise
-from hazemap.privacy.random_stream import Stream, in_any_order
+from hazemap.privacy.random_stream import Stream
 from hazemap.queries.noisy_queries import Answer, Query, Question
 
 log = logging.getLogger("hazemap.federated.server")
@@ -46,16 +43,12 @@ T = TypeVar("T")
 FEWEST_LEFT = Fraction(1, 2)
 """The least part of a shard that is asked again without those who were silent."""
 
-LOOK = 0.5
-"""Seconds between two counts of the devices that are there."""
-
 _SHARDS = f"SELECT {COLUMNS}, state, sums, people, summary FROM shards WHERE campaign = ? AND round = ? " + (  # noqa: S608
     "AND state <> 'left' ORDER BY number, attempt"
 )
 _ASKED = "SELECT roster, attempt FROM shards WHERE campaign = ? AND round = ?"
 _EVENTS = "SELECT position, message FROM events WHERE session = ? ORDER BY seq"
 _SUMMARIES = "SELECT summary FROM shards WHERE campaign = ? AND summary IS NOT NULL"
-_EXCHANGE = "INSERT INTO exchanges (campaign, round, question, answer) VALUES (?, ?, ?, ?)"
 _TASK = "SELECT task FROM rounds WHERE campaign = ? AND round = ?"
 _BEGIN = "INSERT INTO rounds (campaign, round, task) VALUES (?, ?, ?)"
 _OVER = "DELETE FROM rounds WHERE campaign = ? AND round = ?"
@@ -64,42 +57,10 @@ _DROP_SUMS = "UPDATE shards SET sums = NULL WHERE campaign = ? AND round = ?"
 Attempt = tuple[SecureSumPlan, ShardOutcome | None]
 
 
-class RoundOrder(Protocol):
-    """What a round needs to know of the campaign or the study that asks it."""
-
-    @property
-    def name(self) -> str:
-        """Under which its shards are stored."""
-
-    @property
-    def cohort(self) -> Cohort:
-        """Who is asked."""
-
-    @property
-    def deadlines(self) -> Deadlines:
-        """Seconds for each stage."""
-
-    @property
-    def wait(self) -> float:
-        """Seconds that a round waits for its people."""
-
-    @property
-    def attempts(self) -> int:
-        """How often a shard is begun."""
-
-
 @dataclass
-class DeviceRounds:
+class DeviceRounds(OrderedRounds):
     """Rounds among devices, for one campaign or study: a task in, the sum of what people said out."""
 
-    campaign: RoundOrder
-    store: CampaignStore
-    enrolled: EnrolledDevices
-    seating: RunningShards
-    pool: Executor
-    pace: Pace
-    missing: int = 0
-    """devices that are waited for before a round can begin"""
     once: bool = False
     """nobody is asked for a second report in a round: a study pays for one, and a campaign for all that it may take"""
     _choosing: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -114,7 +75,7 @@ class DeviceRounds:
         ended = await together([self._opened(task, attempts) for attempts in shards])
         answer = _added(ended, task)
         await self.store.write(
-            Write(_EXCHANGE, (self.campaign.name, task.round, dumps(task.question), dumps(answer))),
+            exchange_write(self.campaign.name, task.round, task.question, answer),
             Write(_DROP_SUMS, (self.campaign.name, task.round)),
             Write(_OVER, (self.campaign.name, task.round)),
         )
@@ -143,7 +104,7 @@ class DeviceRounds:
         loop, text = asyncio.get_running_loop(), await asyncio.to_thread(dumps, task)
         plans = await together(
             [
-                loop.run_in_executor(self.pool, SecureSumPlan.formed, task, text, number, attempt, roster)
+                loop.run_in_executor(self.house.pool, SecureSumPlan.formed, task, text, number, attempt, roster)
                 for number, roster in enumerate(dealt(people, sizes), 1)
             ]
         )
@@ -167,24 +128,13 @@ class DeviceRounds:
             same = [identity for roster in first for identity in roster if named(identity) not in culprits]
             left = [identity for identity in same if identity not in paid]
             return sample(left, len(left), stream)
-        until = monotonic() + self.campaign.wait
-        while True:
-            recent = self.enrolled.recent(self.pace.recent(len(self.enrolled)))
-            every = [device.identity for device in recent if device.name not in culprits]
-            there = [identity for identity in every if identity not in paid]
-            self.missing = max(0, cohort.people - len(there))
-            if not self.missing:
-                others = [identity for identity in there if identity not in asked]
-                again = [identity for identity in there if identity in asked]
-                fresh = sample(others, min(cohort.people, len(others)), stream)
-                both = [*fresh, *sample(again, cohort.people - len(fresh), stream)]
-                return sample(both, len(both), stream)
-            if monotonic() >= until:
-                raise NotOpened(
-                    f"round {round_} asks {cohort.people:,} people, but within {self.campaign.wait:g} s only "
-                    f"{len(there):,} devices were there: ask fewer people, or wait for longer"
-                )
-            await asyncio.sleep(LOOK)
+        recent = await self._enough(round_, lambda each: each.name not in culprits and each.identity not in paid)
+        there = [device.identity for device in recent]
+        others = [identity for identity in there if identity not in asked]
+        again = [identity for identity in there if identity in asked]
+        fresh = sample(others, min(cohort.people, len(others)), stream)
+        both = [*fresh, *sample(again, cohort.people - len(fresh), stream)]
+        return sample(both, len(both), stream)
 
     async def _culprits(self) -> set[str]:
         """Names of devices that broke the protocol in this campaign: they are not invited again."""
@@ -199,7 +149,7 @@ class DeviceRounds:
             if outcome is None:
                 rows = await self._read(_EVENTS, plan.terms.session)
                 events = [SumEvent(position, bytes(message)) for position, message in rows]
-                outcome = await self.seating.run(plan, self.campaign.deadlines, events, self.once)
+                outcome = await self.house.seating.run(plan, self.campaign.deadlines, events, self.once)
                 _report(plan, outcome)
             if outcome.sums is not None or begun >= self.campaign.attempts:
                 return plan, outcome
@@ -242,7 +192,7 @@ class DeviceRounds:
                 roster = _without(plan.roster, {*summary.out})
             try:
                 again = await asyncio.get_running_loop().run_in_executor(
-                    self.pool, SecureSumPlan.formed, task, plan.task, plan.number, plan.attempt + 1, roster
+                    self.house.pool, SecureSumPlan.formed, task, plan.task, plan.number, plan.attempt + 1, roster
                 )
             except InputError:  # too few are left to keep what the task promises
                 return None
@@ -254,7 +204,8 @@ class DeviceRounds:
         if plan.round > 1 and self.campaign.cohort.sampling is Sampling.ONE:
             return []
         (asked, _), culprits = await self._asked(plan.round), await self._culprits()
-        recent = self.enrolled.recent(self.pace.recent(len(self.enrolled)))
+        enrolled = self.house.enrolled
+        recent = enrolled.recent(self.house.pace.recent(len(enrolled)))
         there = [each.identity for each in recent if each.name not in culprits and each.identity not in asked]
         return sample(there, len(there), Stream.from_os())
 
@@ -263,39 +214,21 @@ class DeviceRounds:
 
 
 @dataclass
-class DeviceTrustModel(DeviceRounds):
-    """`AsyncTrust` over the network, for one campaign. `rounds` is how many of its queries have been answered."""
-
-    campaign: Campaign
-    rounds: int = 0
-
-    def prices(self, budget: Budget) -> SecureSumPrices | ReportPrices:
-        """What a share of this budget buys among the campaign's people."""
-        if self.campaign.local_epsilon is not None:
-            return ReportPrices(budget, self.campaign.cohort, self.campaign.local_epsilon)
-        return SecureSumPrices(pure(budget), self.campaign.cohort)
-
-    def answers(self, question: type[Question]) -> bool:
-        """Sums, and nothing else."""
-        return issubclass(question, Query)
+class DeviceTrustModel(CampaignRounds, DeviceRounds):
+    """`AsyncTrust` over the network, for one campaign."""
 
     async def answer(self, question: Question, price: Budget) -> Answer:
         """`asked`, for a query of the campaign's algorithm."""
-        if not isinstance(question, Query) or question.cohort is not None:
-            raise Unanswerable("devices answer queries for sums, and ask everybody in the campaign")
-        answer = await self.asked(await asyncio.to_thread(self._task, question, price))
+        answer = await self.asked(await asyncio.to_thread(self.task, question, price))
         self.rounds += 1
         return answer
 
-    def _task(self, question: Query, price: Budget) -> Task:
-        campaign, law = self.campaign, None
-        if campaign.local_epsilon is not None:
-            honest = campaign.cohort.fewest_honest
-            law = law_for_numbers(round_price(price), honest, campaign.local_epsilon, question.size)
-        own = round_price(price) if law else pure(price)
-        return Task(
-            campaign.name, campaign.purpose, self.rounds + 1, question, own, campaign.budget, campaign.cohort, law
-        )
+    def task(self, question: Question, price: Budget, law: ReportLaw | None = None) -> Task:
+        """The next round, with the law of its reports where people randomise them. Finding it takes a moment."""
+        local, cohort = self.campaign.local_epsilon, self.campaign.cohort
+        if local is not None and isinstance(question, Query):
+            law = law_for_numbers(round_price(price), cohort.fewest_honest, local, question.size)
+        return super().task(question, price, law)
 
 
 async def together(work: Sequence[Awaitable[T]]) -> list[T]:
@@ -346,17 +279,6 @@ def _report(plan: SecureSumPlan, outcome: ShardOutcome) -> None:
         dict(summary.refusals),
         len(summary.culprits),
     )
-
-
-def sample(everyone: Sequence[T], people: int, stream: Stream) -> list[T]:
-    """`people` of them in random order; each set and each order is as likely as any other.
-
-    >>> sorted(sample(["a", "b", "c"], 3, Stream.from_os()))
-    ['a', 'b', 'c']
-    """
-    if not 0 <= people <= len(everyone):
-        raise InputError(f"a sample of {people} cannot be drawn from {len(everyone)} without drawing somebody twice")
-    return [everyone[at] for at in in_any_order(stream, len(everyone))[:people]]
 
 
 def dealt(people: Sequence[T], sizes: Sequence[int]) -> list[Sequence[T]]:

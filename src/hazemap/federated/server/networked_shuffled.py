@@ -18,18 +18,17 @@ from hazemap.federated.protocols.shuffle.shuffle_parameters import BatchTerms
 from hazemap.federated.protocols.shuffle.shuffled_reports import ReportParameters, summed_reports
 from hazemap.federated.protocols.shuffle.submission import issued
 from hazemap.federated.server.announced_rounds import Announcement, given_up
+from hazemap.federated.server.campaign_spec import prices_of
 from hazemap.federated.server.carried_rounds import CarriedCampaign
 from hazemap.federated.server.device_enrolment import Device
 from hazemap.federated.server.failed_round import PAID
-from hazemap.federated.server.privacy_statement import batch_of
 from hazemap.federated.shuffler.analyser_client import AnalyserClient
 from hazemap.federated.trust.cohort_assumptions import noisy_answer
-from hazemap.federated.trust.device_tasks import Task, pure
-from hazemap.federated.trust.randomised_reports import debiased
+from hazemap.federated.trust.device_tasks import Task
+from hazemap.federated.trust.randomised_reports import ReportLaw, debiased
 from hazemap.federated.trust.report_carriers import ByShuffler, CarriedTask
 from hazemap.federated.trust.shuffled import (
     ShuffledReportPrices,
-    ShufflePrices,
     batch_terms,
     shuffled_batch,
     shuffled_contents,
@@ -37,8 +36,7 @@ from hazemap.federated.trust.shuffled import (
     shuffled_noise,
     shuffled_parts,
 )
-from hazemap.privacy.budget import ApproxDP, Budget
-from hazemap.privacy.local_randomisers import Asymmetric
+from hazemap.privacy.budget import Budget
 from hazemap.privacy.random_stream import Stream
 from hazemap.queries.noisy_queries import Answer, Query, Question
 from hazemap.vdaf.hpke import Kem, KeyPair
@@ -65,16 +63,9 @@ class NetworkedShuffled(CarriedCampaign):
         assert isinstance(found, ByShuffler)  # noqa: S101 - `WIRED` gives such campaigns only
         return found
 
-    def prices(self, budget: Budget) -> ShufflePrices | ShuffledReportPrices:
-        """What a share of this budget buys."""
-        batch, local = batch_of(self.campaign, self.carrier), self.carrier.local
-        if local is not None and isinstance(budget, ApproxDP):
-            return ShuffledReportPrices(budget, batch, local)
-        return ShufflePrices(pure(budget), batch)
-
-    def task(self, question: Question, price: Budget, law: Asymmetric | None = None) -> Task:
+    def task(self, question: Question, price: Budget, law: ReportLaw | None = None) -> Task:
         """The next round, with the law of its reports where the analyser sees them. Finding it takes a moment."""
-        prices = self.prices(self.campaign.budget)
+        prices = prices_of(self.campaign)
         if isinstance(prices, ShuffledReportPrices) and isinstance(question, Query):
             law = prices.law(question.share)
         return super().task(question, price, law)

@@ -169,10 +169,6 @@ class NetworkedTwoServers(CarriedCampaign):
 
     SECRET: ClassVar[int] = SECRET
 
-    def prices(self, budget: Budget) -> TwoServerPrices:
-        """What a share of this budget buys."""
-        return TwoServerPrices(budget)
-
     async def answer(self, question: Question, price: Budget) -> Answer:
         """The noisy sums; stored when this returns."""
         answer = await summed(self, self.task(question, price))

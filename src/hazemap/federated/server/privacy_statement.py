@@ -12,17 +12,16 @@ from hazemap.algorithms.plug_ins import credited
 from hazemap.algorithms.private_bounding_box import MethodOfBox
 from hazemap.errors import InputError
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.federated.server.campaign_spec import Campaign
-from hazemap.federated.trust.cohort_assumptions import OWN_DEVICE, Cohort, Sampling, SecureSumPrices
-from hazemap.federated.trust.device_tasks import pure
-from hazemap.federated.trust.one_report import OneReportPrices, assumed_of_walks
+from hazemap.federated.server.campaign_spec import Campaign, DevicePrices, device_prices
+from hazemap.federated.trust.cohort_assumptions import EVERY_ROUND, OWN_DEVICE, Cohort, Sampling, SecureSumPrices
+from hazemap.federated.trust.one_report import assumed_of_walks
 from hazemap.federated.trust.randomised_reports import ROUNDING, ReportPrices
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.federated.trust.report_carriers import ByOneReport, ByShuffler, ByTwoServers, ReportCarrier
 from hazemap.federated.trust.shuffled import ShuffledReportPrices, ShufflePrices, assumed_of_parts, assumed_of_reports
-from hazemap.federated.trust.two_servers import TwoServerPrices, assumed_of_histograms, assumed_of_randomised
+from hazemap.federated.trust.two_servers import assumed_of_histograms, assumed_of_randomised
 from hazemap.machine_code.arrays import Floats
-from hazemap.privacy.budget import ApproxDP, PureDP
+from hazemap.privacy.budget import PureDP
 from hazemap.privacy.mechanisms import noise_for
 from hazemap.privacy.privacy_unit import DEVICE
 from hazemap.privacy.statement import Statement
@@ -40,22 +39,9 @@ NAMES = {
 """Trust models as statements name them."""
 
 
-EVERY_ROUND = {
-    Sampling.ONE: "the same people are asked in every round, so each of them pays for all rounds",
-    Sampling.FRESH: "each round asks people drawn anew; who happens to be asked in every round pays the whole",
-}
-"""Who pays for how many rounds."""
-
-
 def trust_of(carrier: ReportCarrier) -> str:
     """Whom a campaign trusts, in words."""
     return NAMES[type(carrier)]
-
-
-def batch_of(campaign: Campaign, carrier: ReportCarrier) -> ReportBatch:
-    """The batch of a round."""
-    cohort = campaign.cohort
-    return ReportBatch(cohort.people, carrier.minimum, cohort.corrupt, cohort.sampling)
 
 
 def parties(carrier: ReportCarrier) -> str:
@@ -74,14 +60,14 @@ def parties(carrier: ReportCarrier) -> str:
 
 def assumed_of_carrier(campaign: Campaign, carrier: ReportCarrier) -> tuple[str, ...]:
     """What is proved of a report and what is assumed of everybody."""
-    batch = batch_of(campaign, carrier)
+    batch = ReportBatch.of(campaign.cohort, carrier.minimum)
     if isinstance(carrier, ByTwoServers):
-        said = (*assumed_of_histograms(batch), EVERY_ROUND[campaign.cohort.sampling])
+        said = (*assumed_of_histograms(batch), EVERY_ROUND[batch.sampling])
     elif isinstance(carrier, ByOneReport):
         said = assumed_of_walks(carrier.levels, batch)
     else:
         own = assumed_of_parts(batch) if carrier.local is None else assumed_of_reports(batch, carrier.local)
-        said = (*own, EVERY_ROUND[campaign.cohort.sampling])
+        said = (*own, EVERY_ROUND[batch.sampling])
     return (parties(carrier), *said, OWN_DEVICE)
 
 
@@ -157,8 +143,7 @@ def assumed(campaign: Campaign) -> tuple[str, ...]:
     cohort = campaign.cohort
     if campaign.carrier is not None:
         return assumed_of_carrier(campaign, campaign.carrier)
-    people = cohort.assumptions if campaign.local_epsilon is None else cohort.assumptions_of_reports
-    return (*people, *noise_of(campaign))
+    return (*cohort.assumed("noise" if campaign.local_epsilon is None else "reports"), *noise_of(campaign))
 
 
 def noise_of(campaign: Campaign) -> tuple[str, ...]:
@@ -185,25 +170,12 @@ def noise_of(campaign: Campaign) -> tuple[str, ...]:
     )
 
 
-def prices(
-    said: Statement,
-) -> SecureSumPrices | ReportPrices | TwoServerPrices | OneReportPrices | ShufflePrices | ShuffledReportPrices | None:
+def prices(said: Statement) -> DevicePrices | None:
     """The prices of the answers behind a statement of devices; `None` for one of another trust model."""
     cohort, facts = _cohort(said), said.circumstances.cohort
-    if said.unit == A_DEVICE and facts is not None and facts.trust == ByTwoServers.trust:
-        return TwoServerPrices(said.budget)
-    if said.unit == A_DEVICE and facts is not None and facts.trust == ByOneReport.trust:
-        return OneReportPrices(said.budget)
-    if said.unit == A_DEVICE and cohort is not None and facts is not None and facts.trust == ByShuffler.trust:
-        if facts.minimum is None:
-            raise InputError("the statement speaks of a shuffler, and does not say how many reports were opened")
-        batch = ReportBatch(cohort.people, facts.minimum, cohort.corrupt, cohort.sampling)
-        if facts.local_epsilon is not None and isinstance(said.budget, ApproxDP):
-            return ShuffledReportPrices(said.budget, batch, facts.local_epsilon)
-        return ShufflePrices(pure(said.budget), batch)
-    if said.unit == A_DEVICE and cohort is not None and facts is not None and facts.local_epsilon is not None:
-        return ReportPrices(said.budget, cohort, facts.local_epsilon)
-    return None if said.unit != A_DEVICE or cohort is None else SecureSumPrices(pure(said.budget), cohort)
+    if said.unit != A_DEVICE or cohort is None or facts is None:
+        return None
+    return device_prices(facts.trust, said.budget, cohort, facts.local_epsilon, facts.minimum)
 
 
 def _cohort(said: Statement) -> Cohort | None:

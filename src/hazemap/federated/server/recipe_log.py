@@ -24,38 +24,27 @@ KEEP = "INSERT INTO recipes (digest, text) VALUES (?, ?) ON CONFLICT (digest) DO
 """Keep a recipe's text by its digest."""
 
 
-class RecipeLog:
+class RecipeLog(HashChain):
     """The log of a server's store. An entry is on the disk before the recipe leaves."""
 
     def __init__(self, store: CampaignStore) -> None:
-        self._store, self._chain = store, HashChain(store, "recipe_log", RECIPE_LOG_FORMAT)
-
-    @property
-    def entries(self) -> int:
-        """How many there are."""
-        return self._chain.entries
+        super().__init__(store, "recipe_log", RECIPE_LOG_FORMAT)
 
     async def asks(self, recipe: Recipe, task: Task, *also: Write) -> None:
         """A recipe is about to be sent: on the disk when this returns, with what else is written."""
         where = task.campaign, task.round, task.cohort.people, task.digest.hex()
-        await self._chain.append(
-            instant(), "recipe", recipe.id, recipe.version, recipe.digest, *where, also=tuple(also)
-        )
+        await self.append(instant(), "recipe", recipe.id, recipe.version, recipe.digest, *where, also=tuple(also))
 
     async def policy(self, signed: SignedPolicy, *also: Write) -> None:
         """A policy begins to count."""
         policy = signed.policy
         values = instant(), "policy", policy.name, policy.version, policy_digest(policy).hex(), "", 0, 0, ""
-        await self._chain.append(*values, also=tuple(also))
+        await self.append(*values, also=tuple(also))
 
     async def stops(self, study: StudySpec, rounds: int, *also: Write) -> None:
         """A study is stopped, after so many rounds: no recipe of it follows."""
         values = instant(), "stop", study.analysis, 0, "", study.name, rounds, 0, ""
-        await self._chain.append(*values, also=tuple(also))
-
-    def lines(self, after: int) -> list[str]:
-        """Up to a thousand entries after this one, as JSON lines."""
-        return self._chain.lines(after)
+        await self.append(*values, also=tuple(also))
 
     def text(self, digest: str) -> str:
         """What has this digest: a recipe in the codec's JSON, or a signed policy. `InputError` where nothing has."""

@@ -196,20 +196,15 @@ def checked(lines: Iterable[str]) -> LogHead:
     return FORMAT.checked(lines)
 
 
-class AuditLog:
-    """The log of a server's store."""
+class AuditLog(HashChain):
+    """The log of what operators, analysts and auditors did."""
 
     def __init__(self, store: CampaignStore) -> None:
-        self._chain = HashChain(store, "audit_log", FORMAT)
-
-    @property
-    def entries(self) -> int:
-        """How many there are."""
-        return self._chain.entries
+        super().__init__(store, "audit_log", FORMAT)
 
     async def record(self, who: Principal, act: str, what: str, outcome: str) -> None:
         """One more entry, on the disk when this returns."""
-        await self._chain.append(instant(), who.name, who.role.value, act, what[:200], outcome[:200])
+        await self.append(instant(), who.name, who.role.value, act, what[:200], outcome[:200])
 
     @asynccontextmanager
     async def recorded(self, who: Principal, act: str, what: str = "") -> AsyncIterator[None]:
@@ -221,7 +216,3 @@ class AuditLog:
             await self.record(who, act, what, f"refused: {type(error).__name__}")
             raise
         await self.record(who, act, what, "done")
-
-    def lines(self, after: int) -> list[str]:
-        """Up to a thousand entries after this one, as JSON lines."""
-        return self._chain.lines(after)

@@ -18,12 +18,15 @@ from hazemap.federated.recipes.policy_document import SignedPolicy, update_refus
 from hazemap.federated.recipes.policy_document import digest as policy_digest
 from hazemap.federated.recipes.recipe import Recipe
 from hazemap.federated.server.announced_rounds import stored_announcement
+from hazemap.federated.server.campaign_house import CampaignHouse
 from hazemap.federated.server.campaign_spec import Deadlines, TrustOptions, of_names
 from hazemap.federated.server.campaign_status import announced, shards_of_rounds
 from hazemap.federated.server.campaign_store import CampaignStore
 from hazemap.federated.server.campaign_worker import CampaignCharge
 from hazemap.federated.server.failed_round import FailedRound, any_too_old, forgotten, have_paid
-from hazemap.federated.server.networked_two_servers import still_taken
+from hazemap.federated.server.metrics import Metrics
+from hazemap.federated.server.networked_secure_aggregation import DeviceRounds
+from hazemap.federated.server.networked_two_servers import TwoServerRecipes, still_taken
 from hazemap.federated.server.recipe_log import KEEP, RecipeLog
 from hazemap.federated.server.roles import OperatorRole, Principal
 from hazemap.federated.server.study_spec import NAME, StudySpec, recipe_from, study_from
@@ -32,7 +35,6 @@ from hazemap.federated.server.study_worker import (
     NOTHING,
     Left,
     RoundWorker,
-    StudyHouse,
     failed,
     least,
     paid_of_analysis,
@@ -41,6 +43,7 @@ from hazemap.federated.service.store import Write, instant
 from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.field_types import check_fields
 from hazemap.privacy.budget import exact
+from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.privacy_unit import DEVICE
 
 log = logging.getLogger("hazemap.federated.server")
@@ -119,8 +122,15 @@ class Studies:
     `ordering` is held while something is checked and begun, by whoever else spends an analyst's limit as well.
     """
 
-    def __init__(self, house: StudyHouse, judge: RecipeJudge | None, ordering: asyncio.Lock) -> None:
-        self._house, self._judge = house, judge
+    def __init__(
+        self,
+        house: CampaignHouse,
+        ledger: Ledger,
+        metrics: Metrics,
+        judge: RecipeJudge | None,
+        ordering: asyncio.Lock,
+    ) -> None:
+        self._house, self._ledger, self._metrics, self._judge = house, ledger, metrics, judge
         self.log = RecipeLog(house.store)
         self._ordering = ordering
         self._running: dict[str, _Running] = {}
@@ -261,7 +271,7 @@ class Studies:
                 await asyncio.gather(running.task, return_exceptions=True)
                 await running.worker.end("stopped", f"the study was stopped by {who.name}; what it has cost stays paid")
                 self._running.pop(name, None)
-                self._house.metrics.study_rounds[running.worker.state] += 1
+                self._metrics.study_rounds[running.worker.state] += 1
             paid = [each.epsilon for each in await asyncio.to_thread(self.rounds, name) if each.state != "refused"]
             await self.log.stops(
                 study.spec,
@@ -322,7 +332,7 @@ class Studies:
             known = ", ".join(each.name for each in policy.analyses)
             raise InputError(f"the policy of the devices knows no analysis {spec.analysis}; it knows {known}")
         if spec.carrier is not None:
-            self._house.parts.peers.check(spec.carrier)
+            self._house.peers.check(spec.carrier)
         if reason := spec.exceeds(analysis):
             raise BudgetExceeded(reason)
         if who.epsilon is None:
@@ -346,7 +356,7 @@ class Studies:
                 "has passed"
             )
         self._judged(spec, recipe)
-        self._house.ledger.check(spec.analysis, spec.charge(recipe), DEVICE)
+        self._ledger.check(spec.analysis, spec.charge(recipe), DEVICE)
         return task
 
     def _judged(self, spec: StudySpec, recipe: Recipe) -> None:
@@ -385,8 +395,8 @@ class Studies:
     def _run(self, study: StoredStudy, recipe: Recipe, round_: int) -> None:
         house, spec = self._house, study.spec
         task = spec.task(recipe, round_)
-        devices = house.rounds(spec)
-        account = CampaignCharge(house.ledger, spec.analysis, f"study {spec.name} {study.identifier} round {round_}")
+        devices = DeviceRounds(spec, house, once=True) if spec.carrier is None else TwoServerRecipes(spec, house)
+        account = CampaignCharge(self._ledger, spec.analysis, f"study {spec.name} {study.identifier} round {round_}")
         worker = RoundWorker(devices, task, account, spec.charge(recipe), house.store)
         running = asyncio.get_running_loop().create_task(worker.run(), name=f"{spec.name} {round_}")
         self._running[spec.name] = _Running(worker, running)
@@ -399,7 +409,7 @@ class Studies:
             return  # the store or the ledger cannot be used: the round is stuck until the server is started again
         with suppress(KeyError):
             del self._running[name]
-        self._house.metrics.study_rounds[worker.state] += 1
+        self._metrics.study_rounds[worker.state] += 1
 
 
 _ANSWERS = "SELECT round, answer FROM exchanges WHERE campaign = ?"

@@ -93,10 +93,7 @@ class StudySpec:
     @property
     def batch(self) -> ReportBatch | None:
         """The reports that two servers open together; None where shards of people do."""
-        cohort = self.cohort
-        if self.carrier is None:
-            return None
-        return ReportBatch(cohort.people, self.carrier.minimum, cohort.corrupt, cohort.sampling)
+        return None if self.carrier is None else ReportBatch.of(self.cohort, self.carrier.minimum)
 
     def task(self, recipe: Recipe, round_: int) -> Task:
         """The question of one round as devices are shown it; `InputError` says why it cannot be asked.

@@ -31,7 +31,7 @@ AMONG_DEVICES = " among devices"
 def assumed(spec: StudySpec, most: Fraction | None = None) -> tuple[str, ...]:
     """What is proved of reports and assumed of everybody; `most` is the largest ε₀ of a report, once it is known."""
     if spec.carrier is None or spec.batch is None:
-        return spec.cohort.assumptions_of_reports
+        return spec.cohort.assumed("reports")
     return assumed_of_recipes(spec.batch, spec.carrier, most)
 
 

@@ -8,25 +8,19 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from hazemap.errors import BudgetError, HazemapError, LedgerError, StoreError
 from hazemap.federated.recipes.policy import Carrier
 from hazemap.federated.server.announced_rounds import forgotten as no_more_secret
-from hazemap.federated.server.campaign_house import CampaignHouse
 from hazemap.federated.server.campaign_store import CampaignStore
 from hazemap.federated.server.campaign_worker import CampaignCharge
-from hazemap.federated.server.device_enrolment import EnrolledDevices
 from hazemap.federated.server.failed_round import PAID
-from hazemap.federated.server.metrics import Metrics
 from hazemap.federated.server.networked_secure_aggregation import DeviceRounds
 from hazemap.federated.server.networked_two_servers import TwoServerRecipes
-from hazemap.federated.server.study_spec import StudySpec
 from hazemap.federated.service.store import Write, instant
 from hazemap.federated.trust.device_tasks import Task
 from hazemap.privacy.budget import Budget
-from hazemap.privacy.ledger import Ledger
-from hazemap.queries.noisy_queries import Answer
 
 log = logging.getLogger("hazemap.federated.server")
 
@@ -59,13 +53,6 @@ def failed(study: str, round_: int, reason: str) -> tuple[Write, ...]:
     return Write(_END, ("failed", reason, instant(), *where)), Write(_FORGET, where), Write(_LOST, where)
 
 
-class AskedRounds(Protocol):
-    """Rounds of one study: among devices themselves, or over two servers."""
-
-    async def asked(self, task: Task) -> Answer:
-        """The answer to a round; it is in the table `exchanges` when this returns."""
-
-
 @dataclass
 class RoundWorker:
     """Runs one round to its end, and from wherever it was when the server stopped.
@@ -74,7 +61,7 @@ class RoundWorker:
     charges once and asks the same people the same.
     """
 
-    devices: AskedRounds
+    devices: DeviceRounds | TwoServerRecipes
     task: Task
     account: CampaignCharge
     price: Budget
@@ -116,33 +103,6 @@ class RoundWorker:
     def _again(self) -> str:
         recipe = self.task.recipe
         return AGAIN_OF_BATCH if recipe is not None and recipe.carrier is Carrier.TWO_SERVERS else AGAIN
-
-
-@dataclass(frozen=True)
-class StudyHouse:
-    """The parts of one coordinator that its studies share."""
-
-    parts: CampaignHouse
-    ledger: Ledger
-    metrics: Metrics
-
-    @property
-    def store(self) -> CampaignStore:
-        """Where everything is kept."""
-        return self.parts.store
-
-    @property
-    def enrolled(self) -> EnrolledDevices:
-        """The devices."""
-        return self.parts.enrolled
-
-    def rounds(self, spec: StudySpec) -> AskedRounds:
-        """What asks the rounds of a study, by whom it trusts."""
-        parts = self.parts
-        if spec.carrier is not None:
-            return TwoServerRecipes(spec, parts)
-        seats = parts.store, parts.enrolled, parts.seating, parts.pool, parts.pace
-        return DeviceRounds(spec, *seats, once=True)
 
 
 _OF_ANALYSIS = "SELECT epsilon, delta FROM study_rounds WHERE analysis = ? AND state <> 'refused' AND created > ?"

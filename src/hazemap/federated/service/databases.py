@@ -71,43 +71,6 @@ class Connection(Protocol):
         ...
 
 
-class Database(Protocol):
-    """Where a store lives."""
-
-    @property
-    def failures(self) -> tuple[type[Exception], ...]:
-        """What its driver raises."""
-        ...
-
-    @property
-    def contradictions(self) -> tuple[type[Exception], ...]:
-        """Those of the failures that say that a row contradicts others."""
-        ...
-
-    def connect(self) -> Connection:
-        """A connection for one thread at a time."""
-        ...
-
-    def own(self) -> Connection:
-        """The connection that writes: while it is open nobody else owns the database.
-
-        `DatabaseInUse` if another goes on to.
-        """
-        ...
-
-    def spelled(self, sql: str) -> str:
-        """Our SQL in this database's dialect."""
-        ...
-
-    def emptied(self, writer: Connection) -> None:
-        """Empty what is kept beside the tables of things that were deleted, as far as a server can."""
-        ...
-
-    def undone(self, error: Exception, writer: Connection) -> bool:
-        """Whether nothing of a transaction that failed so is there for sure, and the connection good for another."""
-        ...
-
-
 @dataclass(frozen=True)
 class Sqlite:
     """A file beside the server: write-ahead log, and every commit is on the disk before it counts. `patience` is in s.
@@ -121,10 +84,12 @@ class Sqlite:
     path: Path
     patience: float = 0
     failures: ClassVar[tuple[type[Exception], ...]] = (sqlite3.Error, OSError)
+    """what its driver raises"""
     contradictions: ClassVar[tuple[type[Exception], ...]] = (sqlite3.IntegrityError,)
+    """those of the failures that say that a row contradicts others"""
 
     def connect(self) -> Connection:
-        """Readers see the last commit and wait for nobody."""
+        """A connection for one thread at a time; readers see the last commit and wait for nobody."""
         db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=BUSY)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
@@ -133,7 +98,7 @@ class Sqlite:
         return db
 
     def own(self) -> Connection:
-        """A lock on a file beside it: the system frees it when the process ends, however it ends."""
+        """The connection that writes, with a lock on a file beside it, which ends with the process; `DatabaseInUse`."""
         handle = _patient(self._lock, self.patience)
         if handle is None:
             raise DatabaseInUse(str(self.path))
@@ -165,15 +130,18 @@ class Sqlite:
         return handle
 
     def spelled(self, sql: str) -> str:
-        """As it is."""
+        """SQL in this database's dialect: as it is."""
         return sql
 
     def emptied(self, writer: Connection) -> None:
-        """Into the tables with the write-ahead log, and it has no bytes left."""
+        """Empty the write-ahead log of what was deleted: into the tables, and it has no bytes left."""
         writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def undone(self, error: Exception, writer: Connection) -> bool:  # noqa: ARG002 - the error says it all
-        """Where it was locked or is full. After an error of the disk a commit may be there, or not."""
+        """Whether nothing of a transaction that failed so is there for sure, and the connection good for another.
+
+        That is where it was locked or is full. After an error of the disk a commit may be there, or not.
+        """
         return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF in _PASSES
 
 
@@ -259,10 +227,7 @@ class Postgres:
         known = db.info.get_parameters()
         for ours, theirs in _VANISHED.items():
             with suppress(*self.failures):  # a system that does not have this setting
-                db.execute(
-                    "SELECT set_config(name, %s, false) FROM pg_settings WHERE name = %s",
-                    (known.get(ours, "0"), theirs),
-                )
+                db.execute(_SET, (known.get(ours, "0"), theirs))
 
     def spelled(self, sql: str) -> str:
         """Its placeholders, and its name for bytes."""
@@ -280,7 +245,11 @@ class Postgres:
         return getattr(error, "sqlstate", None) not in (None, "40003")  # 40003: completion unknown
 
 
-def database(place: str | Path, patience: float | None = None) -> Sqlite | Postgres:
+Database = Sqlite | Postgres
+"""Where a store lives."""
+
+
+def database(place: str | Path, patience: float | None = None) -> Database:
     """The database of a URL (`postgresql://…`) or of a path; `patience` is in seconds, by default that of its kind.
 
     >>> database("postgresql://localhost/maps")

@@ -44,6 +44,13 @@ class Sampling(Enum):
     FRESH = "a fresh sample each round"
 
 
+EVERY_ROUND = {
+    Sampling.ONE: "the same people are asked in every round, so each of them pays for all rounds",
+    Sampling.FRESH: "each round asks people drawn anew; who happens to be asked in every round pays the whole",
+}
+"""What statements say of who pays for how many rounds."""
+
+
 @dataclass(frozen=True)
 class Cohort:
     """How many people are asked in a round, in shards of which size, and what is assumed of a shard.
@@ -134,25 +141,11 @@ class Cohort:
         """How many peers hold shares of a secret in a shard of this size, and how many of them reveal it."""
         return degree_and_threshold(size, self.corrupt, self.dropout, self.mode)
 
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What a statement has to say about these rules, where people add shares of noise."""
-        return self.assumed("noise")
-
-    @property
-    def assumptions_of_reports(self) -> tuple[str, ...]:
-        """The same, where people randomise their reports and add nothing."""
-        return self.assumed("reports")
-
     def assumed(self, hiding: str) -> tuple[str, ...]:
-        """The same, where this of the others hides a person: their noise, or their reports."""
+        """What a statement says of these rules, where the "noise" or the "reports" of others hide a person."""
         size = self.weakest
         follows = self.mode is Mode.SEMI_HONEST
         server = "the server follows the protocol" if follows else "the server may break the protocol's rules"
-        every = {
-            Sampling.ONE: "the same people are asked in every round, so each of them pays for all rounds",
-            Sampling.FRESH: "each round asks people drawn anew; who happens to be asked in every round pays the whole",
-        }
         return (
             f"{server}, and at most {_percent(self.corrupt)} of a shard work with it",
             f"a shard of {size:,} people is opened only if {self.survivors(size):,} of them answered; the {hiding} of "
@@ -160,7 +153,7 @@ class Cohort:
             ENROLLED,
             CRYPTOGRAPHY,
             OWN_DEVICE,
-            every[self.sampling],
+            EVERY_ROUND[self.sampling],
         )
 
 

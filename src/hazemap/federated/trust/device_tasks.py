@@ -215,11 +215,11 @@ def covers(price: Budget, randomiser: Randomiser, honest: int) -> bool:
 LEAST_LOCAL, MOST_LOCAL = Fraction(1, 1 << 20), Fraction(64)
 
 
-def pure(budget: Budget) -> PureDP:
-    """The budget, if a secure sum can spend it."""
+def pure(budget: Budget, what: str = "a secure sum") -> PureDP:
+    """The budget, if what people make noise for in shares can spend it."""
     if not isinstance(budget, PureDP):
         raise InputError(
-            f"a secure sum spends pure ε, not {budget}: people add discrete Laplace noise in shares, and shares of "
+            f"{what} spends pure ε, not {budget}: people add discrete Laplace noise in shares, and shares of "
             "Gaussian noise do not add up exactly; give epsilon alone, without delta or rho"
         )
     return budget

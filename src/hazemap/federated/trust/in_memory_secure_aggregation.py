@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.engines.memory import MemoryTable
-from hazemap.errors import InputError, NotOpened, TranscriptMismatch, Unanswerable
+from hazemap.errors import InputError, NotOpened, TranscriptMismatch
 from hazemap.federated.protocols.secure_aggregation import merkle_roster as roster
 from hazemap.federated.protocols.secure_aggregation.in_memory_round import secure_sum
 from hazemap.federated.protocols.secure_aggregation.messages import Stage
@@ -29,6 +29,7 @@ from hazemap.federated.trust.randomised_reports import (
     law_for_numbers,
     randomised,
 )
+from hazemap.federated.trust.report_batch import asked_of
 from hazemap.federated.trust.sampled_table import SampledTable, happens, one_by_one, without_replacement
 from hazemap.privacy.budget import ZCDP, Budget, PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise
@@ -120,15 +121,16 @@ class SimulatedSecureAggregation(SecureSumTrust):
 
     def answer(self, question: Question, price: Budget) -> Answer:
         """The sums of those who answered, and their noise."""
-        law = self.law(asked(question), price)
+        query = asked_of(question, "secure sums")
+        law = self.law(query, price)
         sample = self._sample or SampledTable(self.table, self.cohort.people, self._stream, self._answering)
         if self.cohort.sampling is Sampling.ONE:
             self._sample = sample
-        sums = asked(question).encoder.total(sample)
+        sums = query.encoder.total(sample)
         turnout = self._turnout
         if turnout is None:
             raise TranscriptMismatch("nobody's votes were asked for in this round")
-        within(sums, asked(question).encoder.sensitivity, turnout.people)
+        within(sums, query.encoder.sensitivity, turnout.people)
         self.turnouts.append(turnout)
         sample.next_round()
         self._turnout = None
@@ -136,22 +138,10 @@ class SimulatedSecureAggregation(SecureSumTrust):
         if law is not None:
             sums = law.sums(self._stream, sums, turnout.people)
             return debiased(law, sums, turnout.people, self._stream)
-        scale = asked(question).encoder.sensitivity.l1 / pure(price).epsilon
+        scale = query.encoder.sensitivity.l1 / pure(price).epsilon
         for honest, people in turnout.by_honest.items():
             sums += DistributedNoise(scale, honest).together(self._stream, len(sums), people)
         return turnout.answer(sums, scale)
-
-
-def asked(question: Question) -> Query:
-    """The question, if people can answer it in a secure sum."""
-    if not isinstance(question, Query):
-        raise Unanswerable(f"a secure sum answers queries for sums, not a {type(question).__name__}")
-    if question.cohort is not None:
-        raise Unanswerable(
-            "this trust model draws the people of each round itself; it does not divide them into cohorts that are "
-            "asked by number: ask everyone (cohort=None)"
-        )
-    return question
 
 
 _BEFORE_THE_VECTOR = {
@@ -193,7 +183,7 @@ class SecureAggregation(SecureSumTrust):
 
     def answer(self, question: Question, price: Budget) -> Answer:
         """Draw people, form shards, run the protocol in each, and add up what was opened."""
-        query = asked(question)
+        query = asked_of(question, "secure sums")
         law = self.law(query, price)
         each = pure(price) if law is None else round_price(price)
         budget = PureDP(each.epsilon / query.share) if isinstance(each, PureDP) else ZCDP(each.rho / query.share)

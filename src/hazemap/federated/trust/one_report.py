@@ -110,11 +110,6 @@ class OneReportTrust(BatchedReports):
         sums, people = self._opened(encoder)
         return noisy(self._stream, sums, noise, people, self.one_is_known)
 
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What a statement has to say: what the servers prove of a report, and what has to be believed."""
-        return assumed_of_walks(self.walk.levels, self.batch)
-
 
 def assumed_of_walks(levels: int, batch: ReportBatch, reporters: tuple[str, ...] = ADMITTED) -> tuple[str, ...]:
     """What a statement says where two servers walk down a tree with one report of each person."""

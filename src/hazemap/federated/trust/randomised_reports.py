@@ -13,6 +13,7 @@ from hazemap.encoders import Encoder
 from hazemap.errors import InputError
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.device_tasks import MOST_LOCAL
+from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.machine_code.arrays import Ints
 from hazemap.privacy.amplification.neighbours import ReportNeighbours
 from hazemap.privacy.amplification.zcdp_of_sum import LEAST_DELTA, zcdp_of_sum
@@ -187,7 +188,9 @@ def least_share(stddev: Callable[[Fraction], float], wanted: float) -> Fraction:
 
 @dataclass(frozen=True)
 class ReportPrices:
-    """What a share of a budget buys in sums of reports, where as many people answer as the cohort declares.
+    """What a share of a budget buys in sums of randomised reports: of a cohort's secure sums, or of two servers' batch.
+
+    A cohort is priced where as many people answer as it declares, a batch where everybody who is asked reports.
 
     >>> from hazemap.encoders import Counts
     >>> from hazemap.cells import Leaves
@@ -196,10 +199,12 @@ class ReportPrices:
     >>> counts = Counts(Leaves.at_level(Quadtree.world(depth=1), 1))
     >>> prices.law(Fraction(1, 10), 1 << 20), round(prices.stddev(counts, Fraction(1, 10)), 1)
     (Asymmetric(epsilon=Fraction(9, 2)), 88.6)
+    >>> ReportPrices(ApproxDP(1, "1e-6"), ReportBatch(100_000, 90_000), Fraction(8)).law(Fraction(1, 10), 1 << 20)
+    Asymmetric(epsilon=Fraction(59, 8))
     """
 
     budget: Budget
-    cohort: Cohort
+    cohort: Cohort | ReportBatch
     most: Fraction
 
     def __post_init__(self) -> None:
@@ -212,17 +217,24 @@ class ReportPrices:
 
     @property
     def honest(self) -> int:
-        """People whose reports are certain to be in the sum of any shard."""
-        return self.cohort.fewest_honest
+        """People whose reports are certain to be in any sum that is opened."""
+        return self.cohort.fewest_honest if isinstance(self.cohort, Cohort) else self.cohort.honest
 
     @property
     def people(self) -> int:
-        """How many reports are in all sums together, at least."""
-        return sum(self.cohort.survivors(size) for size in self.cohort.shards)
+        """How many reports are in all sums together: the least of a cohort, everybody's of a batch."""
+        if isinstance(self.cohort, Cohort):
+            return sum(self.cohort.survivors(size) for size in self.cohort.shards)
+        return self.cohort.people
+
+    @property
+    def blank(self) -> int:
+        """Reports of nobody that two servers add."""
+        return 0 if isinstance(self.cohort, Cohort) else self.cohort.blank
 
     def stddev(self, encoder: Encoder, share: Fraction) -> float:
         """The standard deviation of the noise in each sum."""
-        return stddev_of(self.law(share, encoder.size), self.people, encoder.size)
+        return stddev_of(self.law(share, encoder.size), self.people, encoder.size, self.blank)
 
     def share(self, encoder: Encoder, stddev: float) -> Fraction:
         """The least multiple of 2^−30 that buys a standard deviation this small by `law_for`; 64 if no share will do.
@@ -232,6 +244,6 @@ class ReportPrices:
 
         def plain(share: Fraction) -> float:
             law = law_for(self.budget.part(share), self.honest, self.most)
-            return stddev_of(law, self.people, encoder.size)
+            return stddev_of(law, self.people, encoder.size, self.blank)
 
         return least_share(plain, stddev)

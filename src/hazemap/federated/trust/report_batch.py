@@ -7,7 +7,7 @@ from math import floor
 from hazemap.encoders import Encoder
 from hazemap.errors import InputError, NotOpened, Unanswerable
 from hazemap.federated.trust.checked_contribution import within
-from hazemap.federated.trust.cohort_assumptions import Sampling
+from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.federated.trust.sampled_table import SampledTable, happens
 from hazemap.field_types import check_fields
 from hazemap.machine_code.arrays import Ints
@@ -33,6 +33,11 @@ class ReportBatch:
     corrupt: Fraction = Fraction(0)
     sampling: Sampling = Sampling.ONE
 
+    @classmethod
+    def of(cls, cohort: Cohort, minimum: int) -> "ReportBatch":
+        """The batch of a round that asks a cohort, opened with `minimum` reports or more."""
+        return cls(cohort.people, minimum, cohort.corrupt, cohort.sampling)
+
     def __post_init__(self) -> None:
         check_fields(self)
         if not 1 <= self.minimum <= self.people < 1 << 40:
@@ -50,6 +55,11 @@ class ReportBatch:
     def honest(self) -> int:
         """N: reports of people who work with nobody, in any batch that is opened."""
         return self.minimum - floor(self.people * self.corrupt)
+
+    @property
+    def blank(self) -> int:
+        """Reports of nobody that two servers add together where people randomise theirs: each as many as hide one."""
+        return 2 * (self.honest - 1)
 
 
 class BatchedReports:

@@ -8,9 +8,10 @@ from hazemap.federated.protocols.secure_aggregation.modular_packing import packe
 from hazemap.federated.trust.cohort_assumptions import Cohort
 from hazemap.federated.trust.device_tasks import pure
 from hazemap.federated.trust.prefix_walk import CellStrings, flat
+from hazemap.federated.trust.randomised_reports import ReportPrices
 from hazemap.federated.trust.report_batch import ReportBatch
 from hazemap.federated.trust.shuffled import noise_of, terms_of
-from hazemap.federated.trust.two_servers import BatchReportPrices, histograms, ones_allowed
+from hazemap.federated.trust.two_servers import histograms, ones_allowed
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.queries.algorithm_session import Transcript
@@ -59,7 +60,7 @@ def of_weighed_bits(size: int, most_ones: int) -> int:
 
 def of_randomised(transcript: Transcript, budget: Budget, batch: ReportBatch, most: Fraction) -> int:
     """A report of randomised bits for each round, whose number is proved; each by itself costs ε = `most` at most."""
-    prices, total = BatchReportPrices(budget, batch, most), 0
+    prices, total = ReportPrices(budget, batch, most), 0
     for encoder, share in asked_by(transcript):
         total += of_weighed_bits(encoder.size, ones_allowed(prices.law(share, encoder.size), encoder.size, batch))
     return total

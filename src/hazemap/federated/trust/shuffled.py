@@ -22,7 +22,7 @@ from hazemap.errors import InputError
 from hazemap.federated.protocols.shuffle.shuffle_parameters import SECURITY, BatchTerms, ShuffleParameters
 from hazemap.federated.protocols.shuffle.shuffled_reports import ReportParameters
 from hazemap.federated.trust.cohort_assumptions import ENROLLED, noisy_answer
-from hazemap.federated.trust.device_tasks import check_report
+from hazemap.federated.trust.device_tasks import check_report, pure
 from hazemap.federated.trust.randomised_reports import check_most, debiased, stddev_of
 from hazemap.federated.trust.report_batch import BatchedReports, ReportBatch, asked_of
 from hazemap.federated.trust.report_carriers import ByShuffler, CarriedTask
@@ -109,7 +109,7 @@ class ShuffledParts(BatchedReports):
 
     def prices(self, budget: Budget) -> ShufflePrices:
         """What a share of this budget buys; `InputError` unless it is in pure ε."""
-        return ShufflePrices(_pure(budget), self.batch)
+        return ShufflePrices(pure(budget, "a shuffled sum"), self.batch)
 
     def answer(self, question: Question, price: Budget) -> Answer:
         """The sums of those who reported, with the noise that all of them made together."""
@@ -119,11 +119,6 @@ class ShuffledParts(BatchedReports):
         sums, people = self._opened(encoder)
         sums = sums + noise.together(self._stream, len(sums), people)
         return noisy_answer(sums, noise.scale, Fraction(people, self.batch.honest), people)
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What a statement has to say: whose noise it is, what the analyser sees, and what has to be believed."""
-        return assumed_of_parts(self.batch)
 
 
 class ShuffledReports(BatchedReports):
@@ -179,11 +174,6 @@ class ShuffledReports(BatchedReports):
         sums, people = self._opened(query.encoder)
         return debiased(law, law.sums(self._stream, sums, people), people, self._stream)
 
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What a statement has to say: what is seen, whose coins hide it, and what has to be believed."""
-        return assumed_of_reports(self.batch, self.most)
-
 
 @dataclass(frozen=True)
 class ShuffledReportPrices:
@@ -226,7 +216,7 @@ class ShuffledReportPrices:
 
 def noise_of(encoder: Encoder, price: Budget, batch: ReportBatch) -> DistributedNoise:
     """The noise that the people of a batch make together for this price."""
-    return DistributedNoise(encoder.sensitivity.l1 / _pure(price).epsilon, batch.honest)
+    return DistributedNoise(encoder.sensitivity.l1 / pure(price, "a shuffled sum").epsilon, batch.honest)
 
 
 def terms_of(encoder: Encoder, noise: DistributedNoise, batch: ReportBatch, task: bytes = b"") -> ShuffleParameters:
@@ -278,15 +268,6 @@ def _law(epsilon: Fraction, delta: Fraction, honest: int, most: Fraction) -> Asy
     return Asymmetric(Fraction(low, _STEPS_OF_EPSILON) if low else min(epsilon, most))
 
 
-def _pure(budget: Budget) -> PureDP:
-    if not isinstance(budget, PureDP):
-        raise InputError(
-            f"a shuffled sum spends pure ε, not {budget}: people add discrete Laplace noise in shares, and shares of "
-            "Gaussian noise do not add up exactly; give epsilon alone, without delta or rho"
-        )
-    return budget
-
-
 OPEN: Final = 7 * 86_400
 """Seconds for which the batch of a round takes messages: as long as a coordinator may wait for devices."""
 _VERSION: Final = 1
@@ -296,8 +277,7 @@ def shuffled_batch(carried: CarriedTask) -> ReportBatch:
     """Who is asked in a round, and how few are never opened; `InputError` for a round of another carrier."""
     if not isinstance(carried.carrier, ByShuffler):
         raise InputError("this round's reports are carried by others than a shuffler")
-    cohort = carried.task.cohort
-    return ReportBatch(cohort.people, carried.carrier.minimum, cohort.corrupt, cohort.sampling)
+    return ReportBatch.of(carried.task.cohort, carried.carrier.minimum)
 
 
 def shuffled_noise(carried: CarriedTask) -> DistributedNoise:

@@ -55,8 +55,7 @@ def recipe_batch(task: Task, carrier: ByTwoServers) -> ReportBatch:
     >>> recipe_batch(task, ByTwoServers("https://one.example/", "https://two.example/", 18_000)).honest
     16000
     """
-    cohort = task.cohort
-    return ReportBatch(cohort.people, carrier.minimum, cohort.corrupt, cohort.sampling)
+    return ReportBatch.of(task.cohort, carrier.minimum)
 
 
 def recipe_report(task: Task, carrier: ByTwoServers) -> MultihotConfiguration:

@@ -22,14 +22,10 @@ from hazemap.federated.recipes.recipe_bins import RecipeBins
 from hazemap.federated.trust.cohort_assumptions import ENROLLED
 from hazemap.federated.trust.device_tasks import check_report, round_price
 from hazemap.federated.trust.randomised_reports import (
-    ReportLaw,
-    check_budget,
+    ReportPrices,
     check_most,
     debiased,
-    law_for,
     law_for_numbers,
-    least_share,
-    stddev_of,
 )
 from hazemap.federated.trust.report_batch import BatchedReports, ReportBatch, asked_of
 from hazemap.machine_code.arrays import Ints
@@ -143,48 +139,6 @@ def price_share(budget: Budget, sensitivity: Sensitivity, stddev: float) -> Frac
     return share if enough else share + _STEP  # where the division was rounded
 
 
-@dataclass(frozen=True)
-class BatchReportPrices:
-    """What a share of a budget buys where people randomise their reports, and only sums of a batch are opened.
-
-    >>> from hazemap.cells import Leaves
-    >>> from hazemap.encoders import Counts
-    >>> from hazemap.privacy.budget import ApproxDP
-    >>> from hazemap.spatial.quadtree import Quadtree
-    >>> prices = BatchReportPrices(ApproxDP(1, "1e-6"), ReportBatch(100_000, 90_000), Fraction(8))
-    >>> prices.law(Fraction(1, 10), 1 << 20)
-    Asymmetric(epsilon=Fraction(59, 8))
-    """
-
-    budget: Budget
-    batch: ReportBatch
-    most: Fraction
-
-    def __post_init__(self) -> None:
-        check_budget(self.budget)
-        check_most(self.most)
-
-    def law(self, share: Fraction, size: int) -> ReportLaw:
-        """Everybody's randomiser in a round of so many numbers."""
-        return law_for_numbers(self.budget.part(share), self.batch.honest, self.most, size)
-
-    def stddev(self, encoder: Encoder, share: Fraction) -> float:
-        """The standard deviation of the noise in each sum, where everybody who is asked reports."""
-        return stddev_of(self.law(share, encoder.size), self.batch.people, encoder.size, added(self.batch))
-
-    def share(self, encoder: Encoder, stddev: float) -> Fraction:
-        """The least multiple of 2^−30 that buys a standard deviation this small by `law_for`; 64 if no share will do.
-
-        `law_for_numbers` may then have less noise: it is not searched for each share that is tried.
-        """
-
-        def plain(share: Fraction) -> float:
-            law = law_for(self.budget.part(share), self.batch.honest, self.most)
-            return stddev_of(law, self.batch.people, encoder.size, added(self.batch))
-
-        return least_share(plain, stddev)
-
-
 class TwoServers(BatchedReports):
     """Answers as two servers would, by their exact law: a batch of reports each round, and the noise of both.
 
@@ -195,8 +149,8 @@ class TwoServers(BatchedReports):
     refused. The budget may be in ε, ρ or (ε, δ).
 
     With a `local_epsilon` people randomise their reports themselves (Prio3MultihotCountVec: bits, and at most so many
-    of them, are proved; honest coins are not), each server adds reports of nobody (`added`), and nothing below the
-    batch's minimum is opened: with recipes, nothing below the minimum cohort that a recipe states.
+    of them, are proved; honest coins are not), each server adds reports of nobody, and nothing below the batch's
+    minimum is opened: with recipes, nothing below the minimum cohort that a recipe states.
 
     Whoever runs it sees every row: it is for research, plans and tests. O(people asked + cells) a round.
 
@@ -226,11 +180,11 @@ class TwoServers(BatchedReports):
         self.local_epsilon = local_epsilon
         super().__init__(table, batch, stream, dropping)
 
-    def prices(self, budget: Budget) -> TwoServerPrices | BatchReportPrices:
+    def prices(self, budget: Budget) -> TwoServerPrices | ReportPrices:
         """What a share of this budget buys."""
         if self.local_epsilon is None:
             return TwoServerPrices(budget)
-        return BatchReportPrices(budget, self.batch, self.local_epsilon)
+        return ReportPrices(budget, self.batch, self.local_epsilon)
 
     def answer(self, question: Question, price: Budget) -> Answer:
         """The sums of those who reported, and the noise of both servers, or of the reports."""
@@ -251,19 +205,8 @@ class TwoServers(BatchedReports):
             )
         law = law_for_numbers(round_price(price), self.batch.honest, most, encoder.size)
         sums, people = self._opened(encoder)
-        blank = added(self.batch) // (2 if self.one_is_known else 1)
+        blank = self.batch.blank // (2 if self.one_is_known else 1)
         return debiased(law, law.sums(self._stream, sums, people + blank), people, self._stream, blank)
-
-    def most_ones(self, law: Randomiser, size: int) -> int:
-        """How many 1s the servers let through."""
-        return ones_allowed(law, size, self.batch)
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What a statement has to say: what the servers prove of a report, and what has to be believed."""
-        if self.local_epsilon is None:
-            return assumed_of_histograms(self.batch)
-        return assumed_of_randomised(self.batch, self.local_epsilon)
 
 
 def assumed_of_histograms(batch: ReportBatch) -> tuple[str, ...]:
@@ -292,11 +235,6 @@ def assumed_of_randomised(batch: ReportBatch, local_epsilon: Fraction | None) ->
         BOTH_FOLLOW,
         CRYPTOGRAPHY,
     )
-
-
-def added(batch: ReportBatch) -> int:
-    """Reports of nobody that both servers add together, where people randomise their own: each as many as hide one."""
-    return 2 * (batch.honest - 1)
 
 
 def ones_allowed(law: Randomiser, size: int, batch: ReportBatch) -> int:
