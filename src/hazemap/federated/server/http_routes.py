@@ -14,8 +14,7 @@ from hazemap import __version__
 from hazemap.codec import Limits, parsed
 from hazemap.errors import CodecError, InputError
 from hazemap.federated.protocols.secure_aggregation.enrolment_proof import VERSION
-from hazemap.federated.recipes.policy_document import LIMITS
-from hazemap.federated.recipes.signed_policy import SignedPolicy
+from hazemap.federated.recipes.policy_document import LIMITS, SignedPolicy
 from hazemap.federated.server.campaign_spec import campaign_from
 from hazemap.federated.server.campaign_status import plain
 from hazemap.federated.server.coordinator import Coordinator
