@@ -28,13 +28,13 @@ import httpx
 
 from hazemap.federated.aggregator.collector_client import CollectorClient
 from hazemap.federated.aggregator.task_file import TaskFile, new_task_files
-from hazemap.federated.protocols.dap.basic_types import Interval
-from hazemap.federated.protocols.dap.client import Client
+from hazemap.federated.protocols.dap.basic_types import TimeInterval
+from hazemap.federated.protocols.dap.client import DapClient
 from hazemap.federated.protocols.dap.report_credentials import HeldCredential, ReportAdmission, issued, report_key
 from hazemap.federated.protocols.dap.resource_paths import reports
-from hazemap.federated.protocols.dap.task import BatchMode, Task
+from hazemap.federated.protocols.dap.task import BatchMode, DapTask
 from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
-from hazemap.federated.protocols.dap.upload_messages import Report, UploadErrors, UploadRequest
+from hazemap.federated.protocols.dap.upload_messages import DapReport, UploadErrors, UploadRequest
 from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfigList, MultihotConfiguration
 from hazemap.privacy.signing_identities import Identity
 
@@ -81,7 +81,7 @@ class Person:
     kind: str
     cells: list[int]
 
-    def held(self, issuer: Identity, secret: bytes, task: Task) -> HeldCredential:
+    def held(self, issuer: Identity, secret: bytes, task: DapTask) -> HeldCredential:
         """Its credential of a task."""
         key = report_key(self.name.ljust(32), task.id)
         return HeldCredential.received(
@@ -99,7 +99,7 @@ class World:
         urls = {role: f"http://127.0.0.1:{port}/" for role, port in self.servers.ports.items()}
         self.files = []
         for number in range(TASKS):
-            task = Task.created(
+            task = DapTask.created(
                 self.random.randbytes(32),
                 b"a round",
                 urls["leader"],
@@ -120,7 +120,7 @@ class World:
             for at, kind in enumerate(kinds)
         ]
         self.answers, self.sent, self.waits = Counter[str](), Counter[str](), list[float]()
-        self.seen = dict[int, Report]()
+        self.seen = dict[int, DapReport]()
         self.killed = Counter[str]()
 
     async def run(self) -> dict[str, object]:
@@ -131,7 +131,7 @@ class World:
         async with httpx.AsyncClient(timeout=60, limits=httpx.Limits(max_connections=200)) as http:
             self.http = http
             keys = [await self._key(port) for port in self.servers.ports.values()]
-            self.clients = [Client(made["client"].task, vdaf_of(made["client"].task), *keys) for made in self.files]
+            self.clients = [DapClient(made["client"].task, vdaf_of(made["client"].task), *keys) for made in self.files]
             each = (self.uploads - (DEVICES - HOSTILE) * TASKS) // (HOSTILE * TASKS)
             killer = asyncio.create_task(self._kill())
             at_once = asyncio.Semaphore(AT_ONCE)
@@ -165,12 +165,12 @@ class World:
             self.killed[role] += 1
             await asyncio.to_thread(self.servers.kill, role)
 
-    def _report(self, person: Person, number: int, cell: int, held: HeldCredential | None = None) -> Report:
+    def _report(self, person: Person, number: int, cell: int, held: HeldCredential | None = None) -> DapReport:
         client = self.clients[number]
         bits = [at == cell for at in range(CELLS)]
         held = held or person.held(self.issuer, self.secret, client.task)
         made = client.report(bits, int(time.time()), os.urandom(client.randomness_bytes), credential=held)
-        assert isinstance(made, Report)
+        assert isinstance(made, DapReport)
         return made
 
     async def _act(self, person: Person, number: int, each: int) -> None:
@@ -198,7 +198,7 @@ class World:
             for at in range(each):
                 await (self._slow if at == 0 else self._long)(person, number, len(first.to_bytes()))
 
-    def _theft(self, person: Person, number: int, own: Report) -> bytes:
+    def _theft(self, person: Person, number: int, own: DapReport) -> bytes:
         """A report under what another device has shown."""
         theirs = self.seen.get(number)
         if theirs is None:
@@ -207,7 +207,7 @@ class World:
         metadata = replace(own.metadata, public_extensions=theirs.metadata.public_extensions)
         return UploadRequest((replace(own, metadata=metadata),)).to_bytes()
 
-    async def _until_taken(self, person: Person, number: int, report: Report) -> None:
+    async def _until_taken(self, person: Person, number: int, report: DapReport) -> None:
         """As devices do: the same bytes until the leader says that it has them."""
         begun, body = time.perf_counter(), UploadRequest((report,)).to_bytes()
         while await self._upload(person, number, body) not in ("taken", "report_replayed"):
@@ -261,10 +261,10 @@ class World:
     def _collected(self) -> list[tuple[int, list[int]]]:
         """Each task's reports and sums; what is wrong ends the program."""
         now, found = int(time.time()), list[tuple[int, list[int]]]()
-        with httpx.Client(timeout=120) as http:
+        with httpx.DapClient(timeout=120) as http:
             for number, made in enumerate(self.files):
                 file: TaskFile = made["collector"]
-                result = CollectorClient(file, http).collect(Interval(now // PRECISION, 1), wait=1_800)
+                result = CollectorClient(file, http).collect(TimeInterval(now // PRECISION, 1), wait=1_800)
                 counted = [each for each in self.people if each.kind in ("honest", *KINDS[:2])]
                 truth = Counter(each.cells[number] for each in counted)
                 if result.count != len(counted) or list(result.sums) != [truth[at] for at in range(CELLS)]:

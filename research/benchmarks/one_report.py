@@ -34,12 +34,12 @@ import numpy as np
 from hazemap.cli.main import main as hazemap
 from hazemap.federated.aggregator.collector_client import CollectorClient
 from hazemap.federated.aggregator.task_file import TaskFile
-from hazemap.federated.protocols.dap.basic_types import Interval
-from hazemap.federated.protocols.dap.client import Client
+from hazemap.federated.protocols.dap.basic_types import TimeInterval
+from hazemap.federated.protocols.dap.client import DapClient
 from hazemap.federated.protocols.dap.prefix_question import PrefixCells, PrefixQuestion
 from hazemap.federated.protocols.dap.resource_paths import reports as reports_path
 from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
-from hazemap.federated.protocols.dap.upload_messages import Report, UploadRequest
+from hazemap.federated.protocols.dap.upload_messages import DapReport, UploadRequest
 from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfigList
 from hazemap.machine_code.arrays import Words
 from hazemap.vdaf.poplar1_evaluation import Poplar1Parameter
@@ -78,13 +78,13 @@ def question(parameter: Poplar1Parameter, number: int) -> bytes:
     return PrefixQuestion.of(number, below.to_bytes(), Fraction(1, len(LEVELS)), (cells,)).to_bytes()
 
 
-def made(work: tuple[Client, list[int], int]) -> tuple[list[bytes], int, float]:
+def made(work: tuple[DapClient, list[int], int]) -> tuple[list[bytes], int, float]:
     """Uploads of so many paths, the bytes of one report, and CPU milliseconds of making it."""
     client, paths, now = work
     begun = time.process_time()
     found = [client.report(path, now, os.urandom(client.randomness_bytes)) for path in paths]
     milliseconds = (time.process_time() - begun) / len(paths) * 1e3
-    every = [each for each in found if isinstance(each, Report)]
+    every = [each for each in found if isinstance(each, DapReport)]
     bodies = [UploadRequest(tuple(every[i : i + TOGETHER])).to_bytes() for i in range(0, len(every), TOGETHER)]
     return bodies, len(every[0].to_bytes()), milliseconds
 
@@ -110,7 +110,7 @@ def measured(devices: int, by_questions: bool, folder: Path) -> dict[str, object
     servers: Servers = {role: started(folder, role, port) for role, port in ports.items()}
     try:
         keys = [HpkeConfigList.from_bytes(httpx.get(f"{url}hpke_config").content) for url in (task.leader, task.helper)]
-        client = Client(task, vdaf_of(task), *(each.preferred() for each in keys))
+        client = DapClient(task, vdaf_of(task), *(each.preferred() for each in keys))
         draw, now = np.random.default_rng(1), int(time.time())
         places = draw.integers(0, 1 << BITS, PLACES)
         paths = places[draw.integers(0, PLACES, devices)].tolist()
@@ -128,14 +128,14 @@ def measured(devices: int, by_questions: bool, folder: Path) -> dict[str, object
         begun = time.perf_counter()
         uploaded(bodies, task.leader + reports_path(task.id))
         lap("uploads", begun)
-        with httpx.Client(timeout=120) as http:
+        with httpx.DapClient(timeout=120) as http:
             line = CollectorClient(TaskFile.read(folder / "tasks" / "collector.toml"), http)
             for number, parameter in enumerate(walk(places.tolist())):
                 asked, begun = (
                     question(parameter, number) if by_questions else parameter.to_bytes(),
                     time.perf_counter(),
                 )
-                found = line.collect(Interval(now // PRECISION, 1), asked, wait=3_600)
+                found = line.collect(TimeInterval(now // PRECISION, 1), asked, wait=3_600)
                 lap(f"{parameter.level + 1} bits", begun)
                 if found.count != devices:
                     raise SystemExit("not everybody was counted")

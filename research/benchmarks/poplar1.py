@@ -25,10 +25,10 @@ from statistics import median
 import numpy as np
 
 from hazemap.federated.protocols.dap.basic_types import HpkeCiphertext
-from hazemap.federated.protocols.dap.upload_messages import PlaintextInputShare, Report, ReportMetadata
+from hazemap.federated.protocols.dap.upload_messages import DapReport, PlaintextInputShare, ReportMetadata
 from hazemap.machine_code.arrays import Words
 from hazemap.vdaf import aes128_kernels
-from hazemap.vdaf.hpke import Aead, CipherSuite, Kdf, Kem, KeyPair
+from hazemap.vdaf.hpke import Aead, CipherSuite, HpkeKeyPair, Kdf, Kem
 from hazemap.vdaf.poplar1 import Poplar1
 from hazemap.vdaf.poplar1_evaluation import Poplar1Parameter, TreeNodes
 from hazemap.vdaf.turboshake128_kernels import squeezed
@@ -157,14 +157,14 @@ def whole_tree(
 def device(report: tuple[ReportShare, ReportShare]) -> dict[str, int]:
     """Bytes of a report in DAP-18, and of its parts."""
     suite = CipherSuite(Kem.X25519_HKDF_SHA256, Kdf.HKDF_SHA256, Aead.AES_128_GCM)
-    key = KeyPair.derived(suite.kem, bytes(32))
+    key = HpkeKeyPair.derived(suite.kem, bytes(32))
     sealed = [
         HpkeCiphertext(
             1, *suite.seal(key.public, b"", b"", PlaintextInputShare((), each.input_share).to_bytes(), bytes(32))
         )
         for each in report
     ]
-    whole = Report(ReportMetadata(bytes(16), 1), report[0].public_share, *sealed).to_bytes()
+    whole = DapReport(ReportMetadata(bytes(16), 1), report[0].public_share, *sealed).to_bytes()
     return {
         "public share": len(report[0].public_share),
         "each input share": len(report[0].input_share),

@@ -31,7 +31,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from hazemap.federated.protocols.secure_aggregation import merkle_roster as roster
 from hazemap.federated.protocols.secure_aggregation import neighbour_graph as graph
-from hazemap.federated.protocols.secure_aggregation.client import Client
+from hazemap.federated.protocols.secure_aggregation.client import SecureSumClient
 from hazemap.federated.protocols.secure_aggregation.graph_degree import weakness
 from hazemap.federated.protocols.secure_aggregation.messages import Stage
 from hazemap.federated.protocols.secure_aggregation.minimum_parameters import MinimumParameters
@@ -99,7 +99,7 @@ def session(clients: int, size: int, bits: int, record: Path | None) -> dict[str
 
     kept: dict[str, bytes] = {}
     people = [
-        Client(
+        SecureSumClient(
             identity,
             MinimumParameters(modes=frozenset([terms.mode])),
             lambda _terms, i=i: contribution(i),

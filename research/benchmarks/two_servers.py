@@ -23,11 +23,11 @@ import httpx
 from hazemap.cli.main import main as hazemap
 from hazemap.federated.aggregator.collector_client import CollectorClient
 from hazemap.federated.aggregator.task_file import TaskFile
-from hazemap.federated.protocols.dap.basic_types import Interval
-from hazemap.federated.protocols.dap.client import Client
+from hazemap.federated.protocols.dap.basic_types import TimeInterval
+from hazemap.federated.protocols.dap.client import DapClient
 from hazemap.federated.protocols.dap.resource_paths import reports
 from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
-from hazemap.federated.protocols.dap.upload_messages import Report, UploadRequest
+from hazemap.federated.protocols.dap.upload_messages import DapReport, UploadRequest
 from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfigList
 
 RESULTS = Path(__file__).with_name("results") / "two_servers.json"
@@ -66,7 +66,7 @@ def started(folder: Path, role: str, port: int) -> "subprocess.Popen[bytes]":
 
 def uploaded(bodies: list[bytes], url: str) -> None:
     """Send every body by four connections."""
-    with httpx.Client(timeout=120) as http, ThreadPoolExecutor(4) as pool:
+    with httpx.DapClient(timeout=120) as http, ThreadPoolExecutor(4) as pool:
 
         def send(body: bytes) -> None:
             reply = http.post(url, content=body, headers={"Content-Type": UploadRequest.media_type()})
@@ -88,20 +88,20 @@ def measured(number: int, cells: int, folder: Path) -> dict[str, float]:
     servers = {role: started(folder, role, port) for role, port in ports.items()}
     try:
         keys = [HpkeConfigList.from_bytes(httpx.get(f"{url}hpke_config").content) for url in (task.leader, task.helper)]
-        client = Client(task, vdaf_of(task), *(each.preferred() for each in keys))
+        client = DapClient(task, vdaf_of(task), *(each.preferred() for each in keys))
         now = int(time.time())
         begun = time.process_time()
         made = [client.report(i % cells, now, os.urandom(client.randomness_bytes)) for i in range(number)]
         sharding = time.process_time() - begun
-        every = [each for each in made if isinstance(each, Report)]
+        every = [each for each in made if isinstance(each, DapReport)]
         bodies = [UploadRequest(tuple(every[i : i + TOGETHER])).to_bytes() for i in range(0, number, TOGETHER)]
         before = {role: cpu(process) for role, process in servers.items()}
         begun = time.perf_counter()
         uploaded(bodies, task.leader + reports(task.id))
         uploads = time.perf_counter() - begun
-        with httpx.Client(timeout=120) as http:
+        with httpx.DapClient(timeout=120) as http:
             file = TaskFile.read(folder / "tasks" / "collector.toml")
-            found = CollectorClient(file, http).collect(Interval(now // PRECISION, 1), wait=3_600)
+            found = CollectorClient(file, http).collect(TimeInterval(now // PRECISION, 1), wait=3_600)
         wall = time.perf_counter() - begun
         if found.count != number or sum(found.sums) != number:
             raise SystemExit("the sums are wrong")

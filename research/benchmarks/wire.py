@@ -21,7 +21,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from hazemap.federated.protocols.secure_aggregation.authenticated_encryption import associated, seal, unseal
-from hazemap.federated.protocols.secure_aggregation.key_agreement import KeyPair, agreed, derived
+from hazemap.federated.protocols.secure_aggregation.key_agreement import AgreementKeyPair, agreed, derived
 from hazemap.federated.protocols.secure_aggregation.masks import add_mask, subtract_mask
 from hazemap.federated.protocols.secure_aggregation.modular_packing import pack, unpack
 from hazemap.federated.protocols.secure_aggregation.shamir_sharing import (
@@ -69,7 +69,7 @@ def masks() -> dict[str, float]:
 
 def keys() -> dict[str, float]:
     """Agreements, signatures and letters."""
-    ours, theirs, identity = KeyPair.create(), KeyPair.create(), Identity.create()
+    ours, theirs, identity = AgreementKeyPair.create(), AgreementKeyPair.create(), Identity.create()
     message, key, address = os.urandom(100), os.urandom(32), associated(SESSION, 1, 2, 3)
     signature, letter = identity.sign(message), seal(key, address, bytes(66))
     private, public = ours._private, theirs._private.public_key()
@@ -130,7 +130,7 @@ def unmasking() -> dict[str, float]:
     rng = np.random.default_rng(2)
     dropped = {int(position) for position in rng.permutation(CLIENTS)[: CLIENTS // 10]}
     near = [step for step in range(-DEGREE // 2, DEGREE // 2 + 1) if step]
-    pairs = [KeyPair.create() for _ in range(CLIENTS)]
+    pairs = [AgreementKeyPair.create() for _ in range(CLIENTS)]
     seeds = [os.urandom(32) for _ in range(CLIENTS)]
     commitments = [sha256(seed).digest() for seed in seeds]
     dealings, peers = [], []
@@ -159,7 +159,7 @@ def unmasking() -> dict[str, float]:
             assert sha256(secret).digest() == commitments[position]
             off.append((subtract_mask, derived(secret, SESSION, b"self mask", 16)))
             continue
-        pair = KeyPair.from_bytes(secret)
+        pair = AgreementKeyPair.from_bytes(secret)
         assert pair.public == pairs[position].public
         for peer in peers[position]:
             mask = agreed(pair, pairs[peer].public, SESSION, b"pair mask", 16)

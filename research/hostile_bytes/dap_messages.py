@@ -8,13 +8,13 @@ from hazemap.federated.protocols.dap import aggregation_messages as aggregation
 from hazemap.federated.protocols.dap import collection_messages as collection
 from hazemap.federated.protocols.dap import upload_messages as upload
 from hazemap.federated.protocols.dap import upload_messages as upload_09
-from hazemap.federated.protocols.dap.basic_types import HpkeCiphertext, Interval, ReportError
+from hazemap.federated.protocols.dap.basic_types import HpkeCiphertext, ReportError, TimeInterval
 from hazemap.federated.protocols.dap.blank_reports import BlankReports
 from hazemap.federated.protocols.dap.privacy_parameters import PrivacyParameters
 from hazemap.federated.protocols.dap.problem_types import ProblemDocument, ProblemType
 from hazemap.federated.protocols.dap.report_credentials import HeldCredential, ReportAdmission, ReportCredential, issued
 from hazemap.federated.protocols.dap.resource_paths import id_text, message_name, read_id
-from hazemap.federated.protocols.dap.task import BatchMode, Task, TaskConfiguration
+from hazemap.federated.protocols.dap.task import BatchMode, DapTask, TaskConfiguration
 from hazemap.federated.protocols.dap.vdaf_configuration import (
     CountConfiguration,
     Extension,
@@ -31,7 +31,7 @@ from hazemap.federated.protocols.dap.vdaf_configuration import (
 from hazemap.privacy.local_randomisers import Asymmetric, UnaryEncoding
 from hazemap.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from hazemap.privacy.signing_identities import Identity
-from hazemap.vdaf.hpke import Aead, CipherSuite, Kdf, Kem, KeyPair
+from hazemap.vdaf.hpke import Aead, CipherSuite, HpkeKeyPair, Kdf, Kem
 from hazemap.vdaf.ping_pong import MessageType, PingPongMessage
 from hazemap.vdaf.tls_encoding import Structure
 from research.hostile_bytes.spoilt import Check, must, structure
@@ -39,21 +39,24 @@ from research.hostile_bytes.spoilt import Check, must, structure
 
 def understood_query(data: bytes) -> None:
     """A query, and what it asks for."""
-    query = collection.Query.from_bytes(data)
+    query = collection.BatchQuery.from_bytes(data)
     interval = query.interval()
-    must(query == (collection.Query.next_batch() if interval is None else collection.Query.of_interval(interval)))
+    must(
+        query
+        == (collection.BatchQuery.next_batch() if interval is None else collection.BatchQuery.of_interval(interval))
+    )
 
 
 def understood_batch(data: bytes) -> None:
     """A batch selector, and the batch that it means."""
     selector = collection.BatchSelector.from_bytes(data)
     batch, made = selector.batch(), collection.BatchSelector
-    must(selector == (made.of_interval(batch) if isinstance(batch, Interval) else made.of_batch(batch)))
+    must(selector == (made.of_interval(batch) if isinstance(batch, TimeInterval) else made.of_batch(batch)))
 
 
 def understood_task(data: bytes) -> None:
     """A task in all its parts."""
-    task = Task.read(bytes(32), data)
+    task = DapTask.read(bytes(32), data)
     must(task.configuration == TaskConfiguration.from_bytes(data).to_bytes() == data)
     must(task.leader != task.helper and min(task.time_precision, task.min_batch_size) > 0)
     must(task.privacy is None or task.privacy.price(task.measured) <= task.privacy.epsilon)
@@ -94,7 +97,7 @@ def understood_extensions(data: bytes) -> None:
 
 
 SUITE = CipherSuite(Kem.X25519_HKDF_SHA256, Kdf.HKDF_SHA256, Aead.AES_128_GCM)
-RECEIVER = KeyPair.derived(SUITE.kem, bytes(32))
+RECEIVER = HpkeKeyPair.derived(SUITE.kem, bytes(32))
 SEALED = HpkeCiphertext(1, *SUITE.seal(RECEIVER.public, b"info", b"aad", b"plain", bytes(range(32))))
 
 
@@ -124,8 +127,8 @@ def corpus() -> dict[str, tuple[list[bytes], Check]]:
     """By the name of a decoder, bytes that it takes, and the decoder."""
     extensions = (Extension(1, b"one"), Extension(2, bytes(40)))
     metadata = [upload.ReportMetadata(bytes(range(16)), 7), upload.ReportMetadata(bytes(16), 1 << 40, extensions)]
-    reports = [upload.Report(each, bytes(32 * i), SEALED, SEALED) for i, each in enumerate(metadata)]
-    shares = [aggregation.ReportShare(each, bytes(32 * i), SEALED) for i, each in enumerate(metadata)]
+    reports = [upload.DapReport(each, bytes(32 * i), SEALED, SEALED) for i, each in enumerate(metadata)]
+    shares = [aggregation.DapReportShare(each, bytes(32 * i), SEALED) for i, each in enumerate(metadata)]
     said = [
         PingPongMessage(MessageType.INITIALIZE, b"", b"s" * 48),
         PingPongMessage(MessageType.CONTINUE, b"m" * 32, b"s" * 48),
@@ -140,8 +143,8 @@ def corpus() -> dict[str, tuple[list[bytes], Check]]:
             for error in (ReportError.RESERVED, ReportError.OUTDATED_CONFIG)
         ),
     ]
-    queries = [collection.Query.of_interval(Interval(3, 4)), collection.Query.next_batch()]
-    batches = [collection.BatchSelector.of_interval(Interval(3, 4)), collection.BatchSelector.of_batch(bytes(32))]
+    queries = [collection.BatchQuery.of_interval(TimeInterval(3, 4)), collection.BatchQuery.next_batch()]
+    batches = [collection.BatchSelector.of_interval(TimeInterval(3, 4)), collection.BatchSelector.of_batch(bytes(32))]
     jobs = [collection.CollectionJobReq(query, bytes(9), extensions) for query in queries]
     privacy = [
         PrivacyParameters.of(DiscreteLaplace(Fraction(41, 2)), 4, Fraction(1, 5)),
@@ -156,7 +159,7 @@ def corpus() -> dict[str, tuple[list[bytes], Check]]:
         Poplar1Configuration(46),
     ]
     tasks = [
-        Task.created(
+        DapTask.created(
             bytes(32),
             b"fuzz",
             "https://one.example/",
@@ -165,7 +168,7 @@ def corpus() -> dict[str, tuple[list[bytes], Check]]:
             100,
             mode,
             each,
-            interval=Interval(1, 100),
+            interval=TimeInterval(1, 100),
             privacy=privacy[0] if isinstance(each, Poplar1Configuration) else None,
         )
         for mode in (BatchMode.TIME_INTERVAL, BatchMode.LEADER_SELECTED)
@@ -176,9 +179,9 @@ def corpus() -> dict[str, tuple[list[bytes], Check]]:
     laws = Asymmetric(Fraction(4)), UnaryEncoding(Fraction(1, 2), Fraction(1, 9))
     blank = [BlankReports.of(law, 99) for law in laws]
     bits = 3600, 100, BatchMode.TIME_INTERVAL, MultihotConfiguration(9, 3, 4)
-    tasks.append(Task.created(bytes(32), b"fuzz", *ends, *bits, admission=admission, blank=blank[0]))
+    tasks.append(DapTask.created(bytes(32), b"fuzz", *ends, *bits, admission=admission, blank=blank[0]))
     tasks += [
-        Task.created(bytes(32), b"fuzz", *ends, 3600, 100, BatchMode.TIME_INTERVAL, each, admission=admission)
+        DapTask.created(bytes(32), b"fuzz", *ends, 3600, 100, BatchMode.TIME_INTERVAL, each, admission=admission)
         for each in measured[2:]
     ]
     configs = HpkeConfigList((HpkeConfig(1, 0x20, 1, 1, RECEIVER.public), HpkeConfig(2, 0x9999, 9, 9, b"")))
@@ -187,7 +190,7 @@ def corpus() -> dict[str, tuple[list[bytes], Check]]:
     selected = zip(jobs, batches, strict=True)
     structures: list[Sequence[Structure]] = [
         [SEALED],
-        [Interval(3, 4)],
+        [TimeInterval(3, 4)],
         extensions,
         configs.configs,
         [configs],
@@ -211,7 +214,7 @@ def corpus() -> dict[str, tuple[list[bytes], Check]]:
         queries,
         batches,
         jobs,
-        [collection.CollectionJobResp(100, Interval(3, 4), SEALED, SEALED)],
+        [collection.CollectionJobResp(100, TimeInterval(3, 4), SEALED, SEALED)],
         [collection.AggregateShareReq(job, batch, 100, bytes(32)) for job, batch in selected],
         [collection.AggregateShare(SEALED)],
         [collection.AggregateShareAad(bytes(32), tasks[0].configuration, job) for job in jobs],

@@ -54,14 +54,14 @@ from hazemap.privacy.signing_identities import Identity
 from hazemap.queries.noisy_queries import Query
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows
-from hazemap.vdaf.hpke import Kem, KeyPair
+from hazemap.vdaf.hpke import HpkeKeyPair, Kem
 from research.hostile_bytes.spoilt import Reader, in_words, must, text
 
 ISSUER, DEVICE, OTHER = (Identity.from_bytes(bytes([number]) * 32) for number in (1, 2, 3))
 SECRET, SESSION = bytes(range(32)), bytes(range(32, 64))
 ONE, TWO, AT = "https://one.example/", "https://two.example/", "https://maps.example"
 SEAL: Final = HeadSeal(SECRET, ISSUER.public)
-MIX, ANALYSER = (KeyPair.derived(Kem.X25519_HKDF_SHA256, each * 32) for each in (b"m", b"a"))
+MIX, ANALYSER = (HpkeKeyPair.derived(Kem.X25519_HKDF_SHA256, each * 32) for each in (b"m", b"a"))
 RULES = Policy(shufflers=(f"{ONE}#{sha256(MIX.public).hexdigest()}",), upload=1 << 30)
 SIGNED: Final = SignedPolicy.sign(example(), ISSUER).to_json()
 UNTIL = datetime(2026, 12, 1, tzinfo=UTC)

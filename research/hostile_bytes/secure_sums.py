@@ -17,9 +17,9 @@ from tests.federated.protocols.secure_aggregation.people import FixedCoins, Sess
 from hazemap.errors import NotOpened, Refused
 from hazemap.federated.protocols.secure_aggregation import merkle_roster as roster
 from hazemap.federated.protocols.secure_aggregation.authenticated_encryption import associated, seal, unseal
-from hazemap.federated.protocols.secure_aggregation.client import Client, ClientState
+from hazemap.federated.protocols.secure_aggregation.client import ClientState, SecureSumClient
 from hazemap.federated.protocols.secure_aggregation.client_bitmap import Bitmap
-from hazemap.federated.protocols.secure_aggregation.messages import LETTER, Message, Stage, decode
+from hazemap.federated.protocols.secure_aggregation.messages import LETTER, SecureSumMessage, Stage, decode
 from hazemap.federated.protocols.secure_aggregation.modular_packing import pack, unpack
 from hazemap.federated.protocols.secure_aggregation.server import Server
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
@@ -57,12 +57,12 @@ class Turn:
     reply: bytes
     server: Server
 
-    def client(self, state: bytes | None) -> Client:
+    def client(self, state: bytes | None) -> SecureSumClient:
         """The client with this state."""
         here, position = self.here, self.position
         coins = FixedCoins(f"client {position}", b"noise %d" % position)
         own = here.identities[position], OfThisTask(here.terms), lambda _: here.vectors[position], None, coins
-        return Client(*own) if state is None else Client.resume(state, *own)
+        return SecureSumClient(*own) if state is None else SecureSumClient.resume(state, *own)
 
 
 def turns(mode: Mode) -> list[Turn]:
@@ -94,7 +94,7 @@ def corpus() -> dict[str, Reader]:
     states = [turn.state for turn in every if turn.state is not None]
     terms = {turn.here.terms.session: turn.here.terms.to_bytes() for turn in every}
     return {
-        **{name: Reader(valid, canonical(decode, Message.encode)) for name, valid in sent.items()},
+        **{name: Reader(valid, canonical(decode, SecureSumMessage.encode)) for name, valid in sent.items()},
         "SessionParameters": Reader(list(terms.values()), structure(SessionParameters)),
         "ClientState": Reader(states, state_read),
         **_parts(every[0].here),

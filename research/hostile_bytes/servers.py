@@ -18,11 +18,11 @@ import uvicorn
 from hazemap.codec import MESSAGE, parsed
 from hazemap.errors import CodecError, InputError, Refused
 from hazemap.federated.aggregator.task_file import TaskFile, new_task_files
-from hazemap.federated.protocols.dap.basic_types import Interval
+from hazemap.federated.protocols.dap.basic_types import TimeInterval
 from hazemap.federated.protocols.dap.privacy_parameters import PrivacyParameters
 from hazemap.federated.protocols.dap.report_credentials import HeldCredential, issued, report_key
 from hazemap.federated.protocols.dap.report_sizes import ReportSizes
-from hazemap.federated.protocols.dap.task import BatchMode, Task
+from hazemap.federated.protocols.dap.task import BatchMode, DapTask
 from hazemap.federated.protocols.dap.vdaf_configuration import Poplar1Configuration
 from hazemap.federated.protocols.shuffle.shuffle_parameters import BatchTerms
 from hazemap.federated.server.device_endpoints import said
@@ -230,7 +230,7 @@ def corpus() -> dict[str, tuple[list[bytes], Check]]:
 
 def task_files() -> list[bytes]:
     """Files of a task for its parties."""
-    task = Task.created(
+    task = DapTask.created(
         bytes(32),
         b"fuzz",
         "https://one.example/",
@@ -239,7 +239,7 @@ def task_files() -> list[bytes]:
         100,
         BatchMode.TIME_INTERVAL,
         Poplar1Configuration(46),
-        interval=Interval(1, 100),
+        interval=TimeInterval(1, 100),
         privacy=PrivacyParameters.of(DiscreteLaplace(Fraction(41, 2)), 4, Fraction(1, 5)),
     )
     found = new_task_files(task, lambda size: bytes(range(size)), report_expiry=7_200_000, open_reports=9)

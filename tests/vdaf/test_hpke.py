@@ -7,7 +7,7 @@ import cryptography_vectors
 import pytest
 
 from hazemap.vdaf.errors import InputError, Refused
-from hazemap.vdaf.hpke import Aead, CipherSuite, Kdf, Kem, KeyPair
+from hazemap.vdaf.hpke import Aead, CipherSuite, HpkeKeyPair, Kdf, Kem
 
 JANUS = Path(__file__).parents[2] / ".." / "shared" / "vectors" / "hpke" / "janus-hpke-test-vectors.json"
 BASE_MODE, EXPORT_ONLY = 0, 0xFFFF
@@ -31,7 +31,7 @@ def test_every_vector_of_the_rfc_in_base_mode_is_reached_byte_for_byte():
     assert len(vectors) == 24 and len({suite_of(v).kem for v in vectors}) == 4
     for vector in vectors:
         suite = suite_of(vector)
-        receiver, ephemeral = (KeyPair.derived(suite.kem, each) for each in unhex(vector, "ikmR", "ikmE"))
+        receiver, ephemeral = (HpkeKeyPair.derived(suite.kem, each) for each in unhex(vector, "ikmR", "ikmE"))
         assert [receiver.private, receiver.public] == unhex(vector, "skRm", "pkRm")
         assert [ephemeral.private, ephemeral.public] == unhex(vector, "skEm", "pkEm")
         info, secret = unhex(vector, "info", "shared_secret")
@@ -54,7 +54,7 @@ def test_what_another_implementation_sealed_is_opened():
     for vector in json.loads(JANUS.read_text()):
         suite = suite_of(vector)
         secret, public, enc, info = unhex(vector, "skRm", "pkRm", "enc", "info")
-        receiver = KeyPair(suite.kem, secret)
+        receiver = HpkeKeyPair(suite.kem, secret)
         assert receiver.public == public
         aad, plain, sealed = unhex(vector["encryptions"][0], "aad", "pt", "ct")
         assert suite.open(receiver, enc, info, aad, sealed) == plain
@@ -62,7 +62,7 @@ def test_what_another_implementation_sealed_is_opened():
 
 @pytest.mark.parametrize("kem", Kem)
 def test_every_suite_opens_what_it_sealed(kem):
-    receiver = KeyPair.derived(kem, b"r" * 66)
+    receiver = HpkeKeyPair.derived(kem, b"r" * 66)
     for suite in (each for each in EVERY if each.kem is kem):
         enc, payload = suite.seal(receiver.public, b"info", b"aad", b"plain", b"e" * 66)
         assert suite.open(receiver, enc, b"info", b"aad", payload) == b"plain"
@@ -70,7 +70,7 @@ def test_every_suite_opens_what_it_sealed(kem):
 
 
 def test_a_message_opens_with_its_own_key_purpose_and_bond_only():
-    receiver, other = (KeyPair.derived(SUITE.kem, bytes([i]) * 32) for i in range(2))
+    receiver, other = (HpkeKeyPair.derived(SUITE.kem, bytes([i]) * 32) for i in range(2))
     enc, payload = SUITE.seal(receiver.public, b"info", b"aad", b"plain", b"e" * 32)
     right = (receiver, enc, b"info", b"aad", payload)
     assert SUITE.open(*right) == b"plain"
@@ -108,16 +108,16 @@ def test_a_public_key_of_low_order_off_the_curve_or_of_another_length_is_refused
     with pytest.raises(Refused):
         suite.seal(public, b"", b"", b"plain", bytes(56))
     with pytest.raises(Refused):
-        suite.open(KeyPair.derived(kem, bytes(56)), public, b"", b"", bytes(40))
+        suite.open(HpkeKeyPair.derived(kem, bytes(56)), public, b"", b"", bytes(40))
 
 
 def test_keys_and_randomness_of_another_length_or_kem_are_a_mistake():
-    pair = KeyPair.derived(Kem.P256_HKDF_SHA256, bytes(32))
+    pair = HpkeKeyPair.derived(Kem.P256_HKDF_SHA256, bytes(32))
     for wrong in (
-        lambda: KeyPair.derived(Kem.X25519_HKDF_SHA256, bytes(31)),
-        lambda: KeyPair(Kem.P256_HKDF_SHA256, bytes(31)),
-        lambda: KeyPair(Kem.P256_HKDF_SHA256, bytes(32)).public,
-        lambda: KeyPair(Kem.P256_HKDF_SHA256, b"\xff" * 32).public,
+        lambda: HpkeKeyPair.derived(Kem.X25519_HKDF_SHA256, bytes(31)),
+        lambda: HpkeKeyPair(Kem.P256_HKDF_SHA256, bytes(31)),
+        lambda: HpkeKeyPair(Kem.P256_HKDF_SHA256, bytes(32)).public,
+        lambda: HpkeKeyPair(Kem.P256_HKDF_SHA256, b"\xff" * 32).public,
         lambda: SUITE.open(pair, bytes(32), b"", b"", bytes(16)),
     ):
         with pytest.raises(InputError):
@@ -130,5 +130,5 @@ def test_a_suite_with_an_unknown_algorithm_is_none():
 
 
 def test_a_private_key_is_not_shown():
-    pair = KeyPair.derived(SUITE.kem, b"secret secret secret secret secr")
+    pair = HpkeKeyPair.derived(SUITE.kem, b"secret secret secret secret secr")
     assert pair.private.hex() not in repr(pair) and "private" not in repr(pair)

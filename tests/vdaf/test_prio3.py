@@ -12,7 +12,7 @@ from tests.vdaf.prio3_variants import HigherDegree
 from hazemap.vdaf.circuits import (
     BitVector,
     Count,
-    Histogram,
+    HistogramCircuit,
     MultihotCountVec,
     Sum,
     bits_of,
@@ -373,7 +373,7 @@ def test_circuits_say_how_long_their_messages_are():
     for circuit, lengths in [
         (Count(FIELD64), (1, 0, 5, 4, 1)),
         (Sum(FIELD64, 255, True), (8, 0, 32, 3, 9)),
-        (Histogram(FIELD128, 4, 2, True, constant=-1, affine=True), (4, 2, 11, 6, 3)),
+        (HistogramCircuit(FIELD128, 4, 2, True, constant=-1, affine=True), (4, 2, 11, 6, 3)),
         (MultihotCountVec(FIELD128, 4, 2, True, other_weights=(-1, -1), affine=True, max_weight=2), (6, 3, 11, 6, 3)),
         (prio3_l1_bound_sum(10, 240, 9).parameters.circuit, (88, 10, 49, 20, 3)),
         (HigherDegree(), (1, 0, 5, 3, 1)),

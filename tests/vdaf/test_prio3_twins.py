@@ -9,7 +9,7 @@ from tests.vdaf.prio3_variants import UNREGISTERED, HigherDegree, many_proofs
 
 from hazemap.vdaf import field_kernels as loops
 from hazemap.vdaf import prio3_compiled, proof_kernels, turboshake128_kernels
-from hazemap.vdaf.circuits import Histogram
+from hazemap.vdaf.circuits import HistogramCircuit
 from hazemap.vdaf.compiled_loops import compiled
 from hazemap.vdaf.loop_cache import digest
 from hazemap.vdaf.ntt_field import FIELD64, FIELD128
@@ -179,7 +179,7 @@ def check(pairs):
         message = fast.verifier_shares_to_message(ctx, b"", shares)
         assert message == plain.verifier_shares_to_message(ctx, b"", shares)
         result = fast.unshard(b"", [fast.verify_next(ctx, state, message) for state, _ in said])
-        if isinstance(made.parameters.circuit, Histogram):
+        if isinstance(made.parameters.circuit, HistogramCircuit):
             assert result == [int(i == measurement) for i in range(len(result))]
         else:
             assert result == (measurement if isinstance(measurement, list) else [measurement])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hazemap.federated.protocols.dap.privacy_parameters import PrivacyParameters, WalkTerms
-    from hazemap.federated.protocols.dap.task import BatchMode, Task
+    from hazemap.federated.protocols.dap.task import BatchMode, DapTask
     from hazemap.federated.protocols.dap.vdaf_configuration import Poplar1Configuration
     from hazemap.federated.protocols.shuffle.shuffle_parameters import ShuffleParameters
     from hazemap.federated.trust.cohort_assumptions import Cohort, Sampling
@@ -24,6 +24,7 @@ __all__ = [
     "BitFlipLaw",
     "CellStrings",
     "Cohort",
+    "DapTask",
     "DistributedNoise",
     "Poplar1Configuration",
     "PrivacyParameters",
@@ -31,7 +32,6 @@ __all__ = [
     "ShuffleParameters",
     "SimulatedSecureAggregation",
     "Stream",
-    "Task",
     "WalkTerms",
     "aggregate_price",
     "best_unary",
@@ -40,7 +40,7 @@ __all__ = [
 
 _MODULES = {
     "federated.protocols.dap.privacy_parameters": ("PrivacyParameters", "WalkTerms"),
-    "federated.protocols.dap.task": ("BatchMode", "Task"),
+    "federated.protocols.dap.task": ("BatchMode", "DapTask"),
     "federated.protocols.dap.vdaf_configuration": ("Poplar1Configuration",),
     "federated.protocols.shuffle.shuffle_parameters": ("ShuffleParameters",),
     "federated.trust.cohort_assumptions": ("Cohort", "Sampling"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hazemap.vdaf.circuits import shortest_chunk_length
     from hazemap.vdaf.errors import CodecError, HazemapError, InputError, Refused
-    from hazemap.vdaf.hpke import Aead, CipherSuite, Kdf, Kem, KeyPair
+    from hazemap.vdaf.hpke import Aead, CipherSuite, HpkeKeyPair, Kdf, Kem
     from hazemap.vdaf.poplar1 import Poplar1
     from hazemap.vdaf.prio3 import (
         Prio3,
@@ -30,11 +30,11 @@ __all__ = [
     "CodecError",
     "Continuation",
     "HazemapError",
+    "HpkeKeyPair",
     "InputError",
     "InvalidReport",
     "Kdf",
     "Kem",
-    "KeyPair",
     "Poplar1",
     "Prio3",
     "Refused",
@@ -53,7 +53,7 @@ __all__ = [
 _MODULES = {
     "circuits": ("shortest_chunk_length",),
     "errors": ("CodecError", "HazemapError", "InputError", "Refused"),
-    "hpke": ("Aead", "CipherSuite", "Kdf", "Kem", "KeyPair"),
+    "hpke": ("Aead", "CipherSuite", "Kdf", "Kem", "HpkeKeyPair"),
     "poplar1": ("Poplar1",),
     "vdaf": ("VDAF_08", "VDAF_18", "Continuation", "InvalidReport", "ReportShare", "Vdaf", "VdafVersion"),
 }

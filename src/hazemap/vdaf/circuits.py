@@ -379,7 +379,7 @@ class BitVector(Circuit):
 
 
 @dataclass(frozen=True)
-class Histogram(BitVector):
+class HistogramCircuit(BitVector):
     """The one cell of a measurement."""
 
     def encode(self, measurement: Any) -> Bytes:

@@ -122,11 +122,11 @@ class _LabelledHkdf:
 
 
 @dataclass(frozen=True)
-class KeyPair:
+class HpkeKeyPair:
     """A private key of a KEM with its public key; it shows the public half only.
 
-    >>> pair = KeyPair.derived(Kem.X25519_HKDF_SHA256, bytes(range(32)))
-    >>> KeyPair(pair.kem, pair.private).public == pair.public
+    >>> pair = HpkeKeyPair.derived(Kem.X25519_HKDF_SHA256, bytes(range(32)))
+    >>> HpkeKeyPair(pair.kem, pair.private).public == pair.public
     True
     """
 
@@ -199,7 +199,7 @@ class CipherSuite:
     """The three algorithms of a message.
 
     >>> suite = CipherSuite(Kem.X25519_HKDF_SHA256, Kdf.HKDF_SHA256, Aead.AES_128_GCM)
-    >>> receiver = KeyPair.derived(suite.kem, bytes(32))
+    >>> receiver = HpkeKeyPair.derived(suite.kem, bytes(32))
     >>> enc, payload = suite.seal(receiver.public, b"what for", b"bound to", b"hello", bytes(range(32)))
     >>> suite.open(receiver, enc, b"what for", b"bound to", payload)
     b'hello'
@@ -222,12 +222,12 @@ class CipherSuite:
 
         Costs two multiplications on the curve, 60 to 200 µs.
         """
-        ephemeral = KeyPair.derived(self.kem, randomness)
+        ephemeral = HpkeKeyPair.derived(self.kem, randomness)
         secret = self._shared(ephemeral.exchanged(public), ephemeral.public, public)
         key, nonce = self.key_schedule(secret, info)
         return ephemeral.public, self.cipher(key).encrypt(nonce, plain, aad)
 
-    def open(self, receiver: KeyPair, enc: bytes, info: bytes, aad: bytes, payload: bytes) -> bytes:
+    def open(self, receiver: HpkeKeyPair, enc: bytes, info: bytes, aad: bytes, payload: bytes) -> bytes:
         """What was sealed; Refused if it was for another key or purpose, or bound to something else, or changed."""
         if receiver.kem is not self.kem:
             raise InputError(f"a key of {receiver.kem.name} opens nothing of {self.kem.name}")

@@ -26,9 +26,9 @@ from hazemap.vdaf.poplar1_evaluation import (
     DecodedReports,
     Poplar1Evaluator,
     Poplar1Parameter,
+    Poplar1Usage,
     ShareSizes,
     TreeNodes,
-    Usage,
     length_and,
     tag,
 )
@@ -90,7 +90,7 @@ class Poplar1(Vdaf):
         if len(nonce) != NONCE_SIZE or len(rand) != self.RAND_SIZE or len(ctx) > MOST_CONTEXT:
             raise InputError(f"a report takes a nonce of {NONCE_SIZE} bytes and {self.RAND_SIZE} random bytes")
         idpf_rand, *seeds = (rand[start : start + SEED_SIZE] for start in range(0, len(rand), SEED_SIZE))
-        drawn = _xof(seeds.pop(), Usage.SHARD_RAND, ctx, nonce)
+        drawn = _xof(seeds.pop(), Poplar1Usage.SHARD_RAND, ctx, nonce)
         fields = [self._idpf.field(level) for level in range(self.bits)]
         authenticators = elements(drawn, *fields[0], self.bits - 1) if self.bits > 1 else []
         authenticators += elements(drawn, *fields[-1], 1)
@@ -332,8 +332,8 @@ class Poplar1(Vdaf):
 
     def _correlated(self, seed: bytes, ctx: bytes, binder: bytes) -> list[tuple[int, int, int]]:
         """One server's shares of a, b and c at each level."""
-        inner = _xof(seed, Usage.CORR_INNER, ctx, binder)
-        leaf = elements(_xof(seed, Usage.CORR_LEAF, ctx, binder), *self._idpf.field(self.bits - 1), 3)
+        inner = _xof(seed, Poplar1Usage.CORR_INNER, ctx, binder)
+        leaf = elements(_xof(seed, Poplar1Usage.CORR_LEAF, ctx, binder), *self._idpf.field(self.bits - 1), 3)
         drawn = elements(inner, *self._idpf.field(0), 3 * (self.bits - 1)) if self.bits > 1 else []
         drawn += leaf
         return [(drawn[at], drawn[at + 1], drawn[at + 2]) for at in range(0, len(drawn), 3)]
@@ -361,7 +361,7 @@ def _parameter(bits: int, most: int, agg_param: bytes) -> Poplar1Parameter:
     return parameter
 
 
-def _xof(seed: bytes, usage: Usage, ctx: bytes, binder: bytes) -> TurboShake128:
+def _xof(seed: bytes, usage: Poplar1Usage, ctx: bytes, binder: bytes) -> TurboShake128:
     """XofTurboShake128."""
     return TurboShake128(length_and(tag(usage, ctx), 2) + length_and(seed, 1) + binder, 1)
 

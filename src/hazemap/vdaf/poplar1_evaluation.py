@@ -1,8 +1,8 @@
 """One server's half of many reports of Poplar1 at one level (draft-irtf-cfrg-vdaf-20, section 8.2).
 
 Here are what servers ask for (`Poplar1Parameter`: nodes of one level of the tree), what a client sends (`ShareSizes`,
-`DecodedReports`), the domain separation tags, the nodes that are walked once for all reports (`PrefixTree`), and the
-evaluation of reports at them with the sketch over what is found (`Poplar1Evaluator`).
+`DecodedReports`), the domain separation tags, the nodes that are walked once for all reports (`EvaluatedPrefixes`), and
+the evaluation of reports at them with the sketch over what is found (`Poplar1Evaluator`).
 """
 
 import struct
@@ -219,7 +219,7 @@ VERSION = 18
 ID = 6
 
 
-class Usage(IntEnum):
+class Poplar1Usage(IntEnum):
     """What an output of XofTurboShake128 is for."""
 
     SHARD_RAND = 1
@@ -228,10 +228,10 @@ class Usage(IntEnum):
     VERIFY_RAND = 4
 
 
-def tag(usage: Usage, ctx: bytes) -> bytes:
+def tag(usage: Poplar1Usage, ctx: bytes) -> bytes:
     """Of Poplar1 itself.
 
-    >>> tag(Usage.VERIFY_RAND, b"app").hex()
+    >>> tag(Poplar1Usage.VERIFY_RAND, b"app").hex()
     '1200000000060004617070'
     """
     return bytes([VERSION, 0]) + ID.to_bytes(4, "big") + usage.to_bytes(2, "big") + ctx
@@ -252,13 +252,13 @@ def length_and(part: bytes, size: int) -> bytes:
 
 
 @dataclass(frozen=True, eq=False)
-class PrefixTree:
+class EvaluatedPrefixes:
     """Every node between some start nodes and sorted prefixes below them.
 
     Step `s` of a level leads to child `s % 2` of node `s // 2` of the level above, in that level's order. The steps of
     the i-th level below the start are `steps[offsets[i] : offsets[i + 1]]`; the last level has the prefixes.
 
-    >>> tree = PrefixTree.below(np.array([0], dtype=np.uint64), -1, np.array([1, 4, 5], dtype=np.uint64), 2)
+    >>> tree = EvaluatedPrefixes.below(np.array([0], dtype=np.uint64), -1, np.array([1, 4, 5], dtype=np.uint64), 2)
     >>> tree.start.tolist(), [tree.of_level(i).tolist() for i in range(3)]
     ([0], [[0, 1], [0, 2], [1, 2, 3]])
     """
@@ -269,7 +269,7 @@ class PrefixTree:
     offsets: Ints
 
     @classmethod
-    def below(cls, nodes: Words, node_level: int, prefixes: Words, level: int) -> "PrefixTree":
+    def below(cls, nodes: Words, node_level: int, prefixes: Words, level: int) -> "EvaluatedPrefixes":
         """The tree from nodes of one level (the root's is -1) to prefixes of a deeper one. O(levels x prefixes)."""
         each = [prefixes >> np.uint64(level - depth) for depth in range(max(node_level, 0), level + 1)]
         each = [numbers[np.flatnonzero(np.diff(numbers, prepend=~numbers[:1]))] for numbers in each]
@@ -289,9 +289,9 @@ class PrefixTree:
         """The steps of the level so many below the first one."""
         return self.steps[self.offsets[index] : self.offsets[index + 1]]
 
-    def without_last(self) -> "PrefixTree":
+    def without_last(self) -> "EvaluatedPrefixes":
         """The tree down to the level above the prefixes."""
-        return PrefixTree(self.start, self.steps[: self.offsets[-2]], self.offsets[:-1])
+        return EvaluatedPrefixes(self.start, self.steps[: self.offsets[-2]], self.offsets[:-1])
 
 
 _NODES_TOGETHER = 1 << 16
@@ -321,12 +321,12 @@ _ROOT = np.zeros(1, dtype=np.uint64)
 
 
 @lru_cache(maxsize=4, typed=True)
-def _below_root(parameter: Poplar1Parameter) -> PrefixTree:
+def _below_root(parameter: Poplar1Parameter) -> EvaluatedPrefixes:
     """What all jobs with this parameter walk: a parameter is itself, whatever is in it.
 
     A tree has 8 bytes a node: 33 MB for the most prefixes on the deepest level that there are.
     """
-    return PrefixTree.below(_ROOT, -1, parameter.prefixes, parameter.level)
+    return EvaluatedPrefixes.below(_ROOT, -1, parameter.prefixes, parameter.level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -376,7 +376,7 @@ class Poplar1Evaluator:
             root = np.full((count, 1), self.agg_id, dtype=np.uint8)
             nodes, tree = TreeNodes(-1, _ROOT, reports.keys[:, None], root), _below_root(parameter)
         else:
-            tree = PrefixTree.below(nodes.nodes, nodes.level, prefixes, level)
+            tree = EvaluatedPrefixes.below(nodes.nodes, nodes.level, prefixes, level)
         shares = EvaluatedShares(
             self._correlated(parameter, reports),
             self._masks(level, reports),
@@ -405,7 +405,7 @@ class Poplar1Evaluator:
         reports: DecodedReports,
         begun: _Begun,
         nodes: TreeNodes,
-        tree: PrefixTree,
+        tree: EvaluatedPrefixes,
         some: slice,
         shares: EvaluatedShares,
         kept: TreeNodes,
@@ -436,7 +436,7 @@ class Poplar1Evaluator:
         reports: DecodedReports,
         begun: _Begun,
         nodes: TreeNodes,
-        tree: PrefixTree,
+        tree: EvaluatedPrefixes,
         some: slice,
         shares: EvaluatedShares,
     ) -> None:
@@ -472,7 +472,7 @@ class Poplar1Evaluator:
         reports: DecodedReports,
         begun: _Begun,
         nodes: TreeNodes,
-        tree: PrefixTree,
+        tree: EvaluatedPrefixes,
         some: slice,
         drawn: Words,
         kept: bool,
@@ -512,7 +512,7 @@ class Poplar1Evaluator:
         """What the random numbers of the sketch are drawn from."""
         from hazemap.vdaf.turboshake128_kernels import padded
 
-        head = length_and(tag(Usage.VERIFY_RAND, self.ctx), 2) + length_and(self.verify_key, 1)
+        head = length_and(tag(Poplar1Usage.VERIFY_RAND, self.ctx), 2) + length_and(self.verify_key, 1)
         return padded([head, nonces, level.to_bytes(2, "big")], 1)
 
     def _correlated(self, parameter: Poplar1Parameter, reports: DecodedReports) -> Words:
@@ -520,7 +520,7 @@ class Poplar1Evaluator:
         from hazemap.vdaf import turboshake128_kernels as loops
 
         leaf = parameter.level == self.bits - 1
-        head = length_and(tag(Usage.CORR_LEAF if leaf else Usage.CORR_INNER, self.ctx), 2) + bytes([32])
+        head = length_and(tag(Poplar1Usage.CORR_LEAF if leaf else Poplar1Usage.CORR_INNER, self.ctx), 2) + bytes([32])
         messages = loops.padded([head, reports.correlation_seeds, bytes([self.agg_id]), reports.nonces], 1)
         found = np.empty((len(messages), 3, 4 if leaf else 1), dtype=np.uint64)
         if leaf:

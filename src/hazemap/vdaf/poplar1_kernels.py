@@ -1,10 +1,10 @@
 """What Poplar1's servers do to many reports in machine code: point functions and sketch. This module imports numba.
 
-Point functions are evaluated along one tree of nodes (`PrefixTree` says which there are). Reports are independent: each
-has its own keys of AES. A node is four words: its seed, and its control bit twice, as words of ones or zeros. Where the
-processor has AES instructions, all that becomes of a node in a step stays in registers: the hash that extends it, its
-correction, and the hash that converts it. At the leaves the output function is TurboSHAKE128, a random oracle, and
-values are in Field255. The plain twin is `idpf.IdpfBBCGGI21.eval`.
+Point functions are evaluated along one tree of nodes (`EvaluatedPrefixes` says which there are). Reports are
+independent: each has its own keys of AES. A node is four words: its seed, and its control bit twice, as words of ones
+or zeros. Where the processor has AES instructions, all that becomes of a node in a step stays in registers: the hash
+that extends it, its correction, and the hash that converts it. At the leaves the output function is TurboSHAKE128, a
+random oracle, and values are in Field255. The plain twin is `idpf.IdpfBBCGGI21.eval`.
 
 The sketch is that of one-hot vectors (BBCGGI21, appendix C.4). For shares of data x and of the authenticators k x, and
 random numbers r that clients do not know, a server adds up r x, r^2 x and r k x. Of a vector that is zero but for at

@@ -15,7 +15,16 @@ from typing import Any
 import numpy as np
 
 from hazemap.vdaf import prio3_plain
-from hazemap.vdaf.circuits import BitVector, Circuit, Count, Histogram, L1BoundSum, MultihotCountVec, Sum, weights_of
+from hazemap.vdaf.circuits import (
+    BitVector,
+    Circuit,
+    Count,
+    HistogramCircuit,
+    L1BoundSum,
+    MultihotCountVec,
+    Sum,
+    weights_of,
+)
 from hazemap.vdaf.compiled_loops import Words, worth_compiling
 from hazemap.vdaf.errors import CodecError, InputError, Refused
 from hazemap.vdaf.ntt_field import FIELD64, FIELD128
@@ -245,7 +254,7 @@ def prio3_sum_vec(
 
 def prio3_histogram(length: int, chunk_length: int, *, shares: int = 2, version: VdafVersion = VDAF_18) -> Prio3:
     """Counts how many measurements are each of `length` cells."""
-    circuit = Histogram(FIELD128, length, chunk_length, version.reduces_by_query, constant=-1, affine=True)
+    circuit = HistogramCircuit(FIELD128, length, chunk_length, version.reduces_by_query, constant=-1, affine=True)
     return _prio3("Histogram", circuit, version, shares)
 
 

@@ -20,7 +20,7 @@ from hazemap.vdaf.ntt_field import FIELD128, NttField, roots
 from hazemap.vdaf.prio3_plain import (
     Prio3Parameters,
     Prio3State,
-    Usage,
+    Prio3Usage,
     no_element,
     proof_does_not_hold,
     query,
@@ -39,13 +39,13 @@ class Prio3Streams:
 
     def measurement_shares(self, seeds: list[bytes], ids: Sequence[int]) -> Words:
         """Measurement shares of helpers, by the number of each: uint64[reports, length, words]."""
-        messages = self._messages(Usage.MEASUREMENT_SHARE, seeds, [bytes([agg_id]) for agg_id in ids])
+        messages = self._messages(Prio3Usage.MEASUREMENT_SHARE, seeds, [bytes([agg_id]) for agg_id in ids])
         return self._elements(messages, 1, self._kind.circuit.measurement_length)[:, 0]
 
     def proofs_shares(self, seeds: list[bytes], ids: Sequence[int]) -> Words:
         """Proof shares of helpers: uint64[reports, proofs, length, words]."""
         binders = [bytes([self._kind.proofs, agg_id]) for agg_id in ids]
-        messages = self._messages(Usage.PROOF_SHARE, seeds, binders)
+        messages = self._messages(Prio3Usage.PROOF_SHARE, seeds, binders)
         return self._elements(messages, self._kind.proofs, self._kind.circuit.proof_length)
 
     def joint_rand_parts(
@@ -53,32 +53,34 @@ class Prio3Streams:
     ) -> list[bytes]:
         """An aggregator's part of joint randomness, of each measurement share."""
         binders = [bytes([agg_id]) + nonce for agg_id, nonce in zip(ids, nonces, strict=True)]
-        return self._seeds(self._messages(Usage.JOINT_RAND_PART, blinds, binders, shares))
+        return self._seeds(self._messages(Prio3Usage.JOINT_RAND_PART, blinds, binders, shares))
 
     def joint_rand_seeds(self, parts: list[bytes]) -> list[bytes]:
         """The seeds of joint randomness, from all aggregators' parts for each report."""
         zero = bytes(self._kind.version.seed_size)
-        return self._seeds(self._messages(Usage.JOINT_RAND_SEED, [zero] * len(parts), parts))
+        return self._seeds(self._messages(Prio3Usage.JOINT_RAND_SEED, [zero] * len(parts), parts))
 
     def joint_rands(self, seeds: list[bytes]) -> Words:
         """Joint randomness: uint64[reports, proofs, length, words]."""
-        return self._for_proofs(Usage.JOINT_RANDOMNESS, seeds, b"", self._kind.circuit.joint_rand_length)
+        return self._for_proofs(Prio3Usage.JOINT_RANDOMNESS, seeds, b"", self._kind.circuit.joint_rand_length)
 
     def prove_rands(self, seed: bytes) -> Words:
         """A prover's randomness: uint64[1, proofs, length, words]."""
-        return self._for_proofs(Usage.PROVE_RANDOMNESS, [seed], b"", self._kind.circuit.gadget.arity)
+        return self._for_proofs(Prio3Usage.PROVE_RANDOMNESS, [seed], b"", self._kind.circuit.gadget.arity)
 
     def query_rands(self, verify_key: bytes, nonces: list[bytes]) -> Words:
         """The aggregators' randomness: uint64[reports, proofs, length, words]."""
         seeds, length = [verify_key] * len(nonces), self._kind.circuit.query_rand_length
-        return self._for_proofs(Usage.QUERY_RANDOMNESS, seeds, nonces, length)
+        return self._for_proofs(Prio3Usage.QUERY_RANDOMNESS, seeds, nonces, length)
 
-    def _for_proofs(self, usage: Usage, seeds: list[bytes], nonces: list[bytes] | bytes, length: int) -> Words:
+    def _for_proofs(self, usage: Prio3Usage, seeds: list[bytes], nonces: list[bytes] | bytes, length: int) -> Words:
         proofs = self._kind.proofs
         binders = [bytes([proofs]) + (nonces[i] if isinstance(nonces, list) else nonces) for i in range(len(seeds))]
         return self._elements(self._messages(usage, seeds, binders), proofs, length)
 
-    def _messages(self, usage: Usage, seeds: list[bytes], binders: list[bytes], shares: Words | None = None) -> Words:
+    def _messages(
+        self, usage: Prio3Usage, seeds: list[bytes], binders: list[bytes], shares: Words | None = None
+    ) -> Words:
         """Messages of the XOF, padded to blocks; shares of measurements end the binders."""
         tag = self._kind.tag(usage, self._ctx)
         heads = [message(self._kind.version, seed, tag, binder) for seed, binder in zip(seeds, binders, strict=True)]

@@ -24,7 +24,7 @@ from hazemap.vdaf.vdaf import Continuation, InvalidReport, ReportShare, VdafVers
 from hazemap.vdaf.xofs import XofTurboShake128
 
 
-class Usage(IntEnum):
+class Prio3Usage(IntEnum):
     """What an output of the XOF is for."""
 
     MEASUREMENT_SHARE = 1
@@ -99,7 +99,7 @@ class Prio3Parameters:
         """Bytes of a verifier share."""
         return self.verifiers_length * self.circuit.field.size + self.blind_size
 
-    def tag(self, usage: Usage, ctx: bytes) -> bytes:
+    def tag(self, usage: Prio3Usage, ctx: bytes) -> bytes:
         """The domain separation tag."""
         return self.version.domain_separation_tag(self.algorithm, usage, ctx)
 
@@ -232,7 +232,7 @@ def shard(kind: Prio3Parameters, ctx: bytes, bits: Bytes, nonce: bytes, rand: by
         parts.insert(0, _joint_rand_part(kind, ctx, 0, leader_blind, nonce, field.encode(leader_share)))
         joint_rands = _joint_rands(kind, ctx, joint_rand_seed(kind, ctx, parts))
     prove_rands = _expanded(
-        kind, ctx, Usage.PROVE_RANDOMNESS, prove_seed, bytes([kind.proofs]), kind.proofs * circuit.gadget.arity
+        kind, ctx, Prio3Usage.PROVE_RANDOMNESS, prove_seed, bytes([kind.proofs]), kind.proofs * circuit.gadget.arity
     )
     leader_proofs: list[int] = []
     for index in range(kind.proofs):
@@ -286,7 +286,7 @@ def _verify_init(
         claimed = joint_rand_seed(kind, ctx, parts)
         joint_rands = _joint_rands(kind, ctx, claimed)
     length = kind.proofs * circuit.query_rand_length
-    query_rands = _expanded(kind, ctx, Usage.QUERY_RANDOMNESS, verify_key, bytes([kind.proofs]) + nonce, length)
+    query_rands = _expanded(kind, ctx, Prio3Usage.QUERY_RANDOMNESS, verify_key, bytes([kind.proofs]) + nonce, length)
     verifiers: list[int] = []
     for index in range(kind.proofs):
         verifiers += query(
@@ -347,33 +347,35 @@ def sum_of(field: NttField, shape: tuple[int, int], shares: Iterable[Words]) -> 
 def joint_rand_seed(kind: Prio3Parameters, ctx: bytes, parts: list[bytes]) -> bytes:
     """The seed of joint randomness, from each aggregator's part."""
     size = kind.version.seed_size
-    return _stream(kind, ctx, Usage.JOINT_RAND_SEED, bytes(size), b"".join(parts)).next(size)
+    return _stream(kind, ctx, Prio3Usage.JOINT_RAND_SEED, bytes(size), b"".join(parts)).next(size)
 
 
 def _measurement_share(kind: Prio3Parameters, ctx: bytes, agg_id: int, seed: bytes) -> list[int]:
-    return _expanded(kind, ctx, Usage.MEASUREMENT_SHARE, seed, bytes([agg_id]), kind.circuit.measurement_length)
+    return _expanded(kind, ctx, Prio3Usage.MEASUREMENT_SHARE, seed, bytes([agg_id]), kind.circuit.measurement_length)
 
 
 def _proofs_share(kind: Prio3Parameters, ctx: bytes, agg_id: int, seeds: list[bytes]) -> list[int]:
     seed = seeds[kind.version.seeds_of_a_helper - 1]
-    return _expanded(kind, ctx, Usage.PROOF_SHARE, seed, bytes([kind.proofs, agg_id]), kind.proofs_length)
+    return _expanded(kind, ctx, Prio3Usage.PROOF_SHARE, seed, bytes([kind.proofs, agg_id]), kind.proofs_length)
 
 
 def _joint_rand_part(kind: Prio3Parameters, ctx: bytes, agg_id: int, blind: bytes, nonce: bytes, share: bytes) -> bytes:
     binder = bytes([agg_id]) + nonce + share
-    return _stream(kind, ctx, Usage.JOINT_RAND_PART, blind, binder).next(kind.version.seed_size)
+    return _stream(kind, ctx, Prio3Usage.JOINT_RAND_PART, blind, binder).next(kind.version.seed_size)
 
 
 def _joint_rands(kind: Prio3Parameters, ctx: bytes, seed: bytes) -> list[int]:
     length = kind.proofs * kind.circuit.joint_rand_length
-    return _expanded(kind, ctx, Usage.JOINT_RANDOMNESS, seed, bytes([kind.proofs]), length)
+    return _expanded(kind, ctx, Prio3Usage.JOINT_RANDOMNESS, seed, bytes([kind.proofs]), length)
 
 
-def _stream(kind: Prio3Parameters, ctx: bytes, usage: Usage, seed: bytes, binder: bytes) -> XofTurboShake128:
+def _stream(kind: Prio3Parameters, ctx: bytes, usage: Prio3Usage, seed: bytes, binder: bytes) -> XofTurboShake128:
     return XofTurboShake128(kind.version, seed, kind.tag(usage, ctx), binder)
 
 
-def _expanded(kind: Prio3Parameters, ctx: bytes, usage: Usage, seed: bytes, binder: bytes, length: int) -> list[int]:
+def _expanded(
+    kind: Prio3Parameters, ctx: bytes, usage: Prio3Usage, seed: bytes, binder: bytes, length: int
+) -> list[int]:
     return _stream(kind, ctx, usage, seed, binder).next_vector(kind.circuit.field, length)
 
 

@@ -17,8 +17,8 @@ from hazemap.federated.aggregator.aggregator_routes import AggregatorRoutes, Dap
 from hazemap.federated.aggregator.hpke_key_ring import PENDING, HpkeKeyStore
 from hazemap.federated.aggregator.leader_driver import LeaderDriver
 from hazemap.federated.protocols.dap.aggregation_messages import AggregationJobInitReq
-from hazemap.federated.protocols.dap.basic_types import Interval, ReportError
-from hazemap.federated.protocols.dap.client import Client
+from hazemap.federated.protocols.dap.basic_types import ReportError, TimeInterval
+from hazemap.federated.protocols.dap.client import DapClient
 from hazemap.federated.protocols.dap.collection_messages import CollectionJobReq, CollectionJobResp
 from hazemap.federated.protocols.dap.problem_types import PREFIX, DapProblem, ProblemType
 from hazemap.federated.protocols.dap.resource_paths import PROBLEM, aggregation_jobs, collection_jobs, reports
@@ -60,7 +60,7 @@ class Served:
         found = [
             HpkeConfigList.from_bytes((await line.get("hpke_config")).content) for line in (self.leader, self.helper)
         ]
-        return Client(self.two.task, self.two.vdaf, *(each.preferred() for each in found))
+        return DapClient(self.two.task, self.two.vdaf, *(each.preferred() for each in found))
 
     async def post(self, line, path, message, token=None, kind=None):
         headers = {"Content-Type": kind or type(message).media_type()}
@@ -90,7 +90,7 @@ def test_devices_upload_and_a_collector_collects_over_http():
                 reply = await net.post(net.leader, reports(task_id), UploadRequest((report,)))
                 assert reply.status_code == 200
             assert UploadErrors.from_bytes(reply.content).statuses[0].error is ReportError.REPORT_REPLAYED
-            asked = two.collector.request(Interval(hour, 1))
+            asked = two.collector.request(TimeInterval(hour, 1))
             refused = await net.post(net.leader, collection_jobs(task_id), asked, "wrong")
             assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
             reply = await net.post(net.leader, collection_jobs(task_id), asked, COLLECTORS)
@@ -104,7 +104,7 @@ def test_devices_upload_and_a_collector_collects_over_http():
             assert (found.count, found.sums) == (4, (3,))
             again = await net.post(net.leader, collection_jobs(task_id), asked, COLLECTORS)
             assert (again.headers["location"], again.content) == (place, reply.content)
-            other = two.collector.request(Interval(hour, 2))
+            other = two.collector.request(TimeInterval(hour, 2))
             overlap = await net.post(net.leader, collection_jobs(task_id), other, COLLECTORS)
             assert json.loads(overlap.content)["type"] == PREFIX + "batchOverlap"
             late = client.report(1, two.now, two.random.randbytes(client.randomness_bytes))
@@ -281,7 +281,9 @@ def test_numbers_are_for_the_operator_and_count_what_came_and_what_was_not_taken
             refused = await net.leader.get("metrics", headers={"Authorization": f"Bearer {COLLECTORS}"})
             assert refused.status_code == 401
             assert (await net.leader.get("metrics")).status_code == 401
-            await net.post(net.leader, collection_jobs(task_id), two.collector.request(Interval(1_000, 1)), COLLECTORS)
+            await net.post(
+                net.leader, collection_jobs(task_id), two.collector.request(TimeInterval(1_000, 1)), COLLECTORS
+            )
             while await net.driver.turn():
                 pass
             headers = {"Authorization": "Bearer operator's token"}

@@ -11,7 +11,7 @@ from tests.federated.service.test_bounded_answer import PART, WithoutEnd
 
 from hazemap.errors import Refused
 from hazemap.federated.aggregator.leader_driver import LeaderDriver
-from hazemap.federated.protocols.dap.basic_types import Role
+from hazemap.federated.protocols.dap.basic_types import DapRole
 from hazemap.federated.protocols.dap.resource_paths import id_text
 
 
@@ -25,7 +25,7 @@ def two():
 
 def test_a_leader_waits_and_keeps_nothing_where_a_helper_sends_without_end(two, caplog):
     stream, now = WithoutEnd(), [float(two.now)]
-    keys = SimpleNamespace(ring=lambda: two.rings[Role.LEADER])
+    keys = SimpleNamespace(ring=lambda: two.rings[DapRole.LEADER])
 
     async def turn(answered):
         async with httpx.AsyncClient(transport=httpx.MockTransport(answered)) as http:
@@ -45,7 +45,7 @@ def test_a_leader_waits_and_keeps_nothing_where_a_helper_sends_without_end(two, 
     now[0] += 10
 
     def helped(request):
-        outcome = two.helper.service.init_job(request.content, two.rings[Role.HELPER], two.now)
+        outcome = two.helper.service.init_job(request.content, two.rings[DapRole.HELPER], two.now)
         return httpx.Response(201, headers={"Location": f"/x/{id_text(outcome.resource)}"}, content=outcome.message)
 
     assert asyncio.run(turn(helped)) == 1  # the same request, and nothing was lost

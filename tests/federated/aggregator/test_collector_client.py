@@ -10,7 +10,7 @@ from tests.federated.aggregator.two_servers import PRECISION, TwoServers
 from hazemap.errors import NotOpened, Unreachable
 from hazemap.federated.aggregator.collector_client import CollectorClient
 from hazemap.federated.aggregator.task_file import new_task_files
-from hazemap.federated.protocols.dap.basic_types import Interval
+from hazemap.federated.protocols.dap.basic_types import TimeInterval
 from hazemap.federated.protocols.dap.resource_paths import id_text
 
 
@@ -42,7 +42,7 @@ class Line:
         return httpx.Response(200, content=self.two.leader.service.poll_collection(self.job).message)
 
     def collect(self):
-        return self.client.collect(Interval(self.two.now // PRECISION, 1), wait=60)
+        return self.client.collect(TimeInterval(self.two.now // PRECISION, 1), wait=60)
 
 
 @pytest.fixture

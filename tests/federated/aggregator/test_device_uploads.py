@@ -12,13 +12,13 @@ from hazemap.errors import Refused
 from hazemap.federated.aggregator.aggregator_routes import CACHED
 from hazemap.federated.device.http_client import FleetClient, HttpClient
 from hazemap.federated.device.reports.dap_report_upload import HpkeCache, ReportUpload
-from hazemap.federated.protocols.dap.task import Task
+from hazemap.federated.protocols.dap.task import DapTask
 from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
 
 PRECISION = 36_000
 
 
-async def uploaded(task: Task, kind, measurements) -> tuple[int, float]:
+async def uploaded(task: DapTask, kind, measurements) -> tuple[int, float]:
     """A fleet whose devices upload one measurement each, at once: how often they paid, how long keys are kept."""
     charged = 0
 
@@ -31,7 +31,7 @@ async def uploaded(task: Task, kind, measurements) -> tuple[int, float]:
         upload = ReportUpload(task, vdaf_of(task), *caches, charge)
         await asyncio.gather(*(upload.uploaded(measurement) for measurement in measurements))
         kept = caches[0]._until - caches[0].clock()
-        elsewhere = ReportUpload(Task.read(bytes(32), task.configuration), upload.vdaf, *caches, charge)
+        elsewhere = ReportUpload(DapTask.read(bytes(32), task.configuration), upload.vdaf, *caches, charge)
         with pytest.raises(Refused, match="unrecognizedTask"):
             await elsewhere.uploaded(0)
     return charged - 1, kept

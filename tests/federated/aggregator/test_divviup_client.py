@@ -22,7 +22,7 @@ from hazemap.federated.protocols.dap.problem_types import DapProblem, ProblemTyp
 from hazemap.federated.protocols.dap.resource_paths import id_text, reports
 from hazemap.federated.protocols.dap.upload_messages import HPKE_CONFIG_LIST, Report09
 from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfig, HpkeConfigList
-from hazemap.vdaf.hpke import Kem, KeyPair
+from hazemap.vdaf.hpke import HpkeKeyPair, Kem
 
 CLIENT = Path(__file__).parents[3] / "web" / "dap-client"
 PRECISION = 36_000
@@ -109,7 +109,7 @@ class Rotating(ThreadingHTTPServer):
     def __init__(self, rotations: int) -> None:
         super().__init__(("127.0.0.1", 0), RotatingHandler)
         self.rotations, self.bodies, self.asked = rotations, [], 0
-        pair = KeyPair.derived(Kem.X25519_HKDF_SHA256, bytes(32))
+        pair = HpkeKeyPair.derived(Kem.X25519_HKDF_SHA256, bytes(32))
         self.configs = HpkeConfigList((HpkeConfig(99, 0x9999, 1, 1, b"k"), HpkeConfig(1, pair.kem, 1, 1, pair.public)))
 
 

@@ -8,7 +8,7 @@ from hazemap.federated.aggregator import task_services
 from hazemap.federated.aggregator.hpke_key_ring import DecryptionKeyRing
 from hazemap.federated.aggregator.task_services import LEASE, RequestKind
 from hazemap.federated.protocols.dap.aggregation_messages import AggregationJobInitReq
-from hazemap.federated.protocols.dap.basic_types import Role
+from hazemap.federated.protocols.dap.basic_types import DapRole
 from hazemap.federated.protocols.dap.leader_jobs import LeaderJobs
 from hazemap.federated.protocols.dap.problem_types import DapProblem, ProblemType
 from hazemap.federated.protocols.dap.task import BatchMode
@@ -38,7 +38,7 @@ def begun(request):
     two.upload(*(two.report(each) for each in measurements))
     by_time = request.param != "batches"
     asked = two.ask(two.now // PRECISION if by_time else None, agg_param=agg_param)
-    [sent] = two.leader.service.requests(two.rings[Role.LEADER], two.now)
+    [sent] = two.leader.service.requests(two.rings[DapRole.LEADER], two.now)
     assert sent.kind is RequestKind.INIT_JOB
     yield two, sent, asked, sums
     two.close()
@@ -50,7 +50,7 @@ def ids(body):
 
 def sent_again(two):
     two.leader.start()
-    return two.leader.service.requests(two.rings[Role.LEADER], two.now)
+    return two.leader.service.requests(two.rings[DapRole.LEADER], two.now)
 
 
 def test_the_ids_are_written_and_the_same_bytes_are_sent_again(begun):
@@ -60,7 +60,7 @@ def test_the_ids_are_written_and_the_same_bytes_are_sent_again(begun):
         [again] = sent_again(two)
         assert (again.kind, again.job_id, again.body) == (sent.kind, sent.job_id, sent.body)
     peer, answer = two.at_helper(sent)
-    two.leader.service.answered(again, peer, answer, two.rings[Role.LEADER])
+    two.leader.service.answered(again, peer, answer, two.rings[DapRole.LEADER])
     two.run()
     assert two.result(*asked).sums == sums
 
@@ -73,7 +73,7 @@ def test_a_request_that_does_not_come_out_as_it_was_is_given_up_and_nobody_is_co
     elif spoilt == "reports":
         two.leader.store.write_now(Write("UPDATE reports SET body = NULL", ()))
     else:
-        two.rings[Role.LEADER] = DecryptionKeyRing.of([])
+        two.rings[DapRole.LEADER] = DecryptionKeyRing.of([])
     assert sent_again(two) == []
     assert "an aggregation job was abandoned" in caplog.text
     assert two.leader.store.read("SELECT count(*) FROM jobs WHERE request IS NOT NULL") == [(0,)]
@@ -86,7 +86,7 @@ def test_a_request_that_does_not_come_out_as_it_was_is_given_up_and_nobody_is_co
 def test_a_damaged_report_ends_its_own_job_and_keeps_no_other_from_being_sent(monkeypatch, caplog):
     monkeypatch.setattr(task_services, "JOB", 1)
     two = TwoServers()
-    ring = two.rings[Role.LEADER]
+    ring = two.rings[DapRole.LEADER]
     two.upload(*(two.report(1) for _ in range(3)))
     sent = {each.job_id for each in two.leader.service.requests(ring, two.now)}
     damaged = "UPDATE reports SET body = ? WHERE report IN (SELECT report FROM claims WHERE job = ?)"
@@ -100,7 +100,7 @@ def test_a_damaged_report_ends_its_own_job_and_keeps_no_other_from_being_sent(mo
 def test_a_fault_in_one_job_keeps_no_other_from_being_sent(monkeypatch, worst):
     monkeypatch.setattr(task_services, "JOB", 1)
     two = TwoServers()
-    ring = two.rings[Role.LEADER]
+    ring = two.rings[DapRole.LEADER]
     two.upload(*(two.report(1) for _ in range(3)))
     sent = sorted(each.job_id for each in two.leader.service.requests(ring, two.now))
     bad = sent[0 if worst == "first" else -1]
@@ -127,7 +127,7 @@ def test_a_fault_in_one_job_keeps_no_other_from_being_sent(monkeypatch, worst):
 @pytest.mark.parametrize("later", [LEASE, -1])
 def test_a_request_that_two_workers_sent_does_no_harm(later, how):
     two = KINDS["trees"][0]()
-    ring, leader = two.rings[Role.LEADER], two.leader.service
+    ring, leader = two.rings[DapRole.LEADER], two.leader.service
     two.upload(*(two.report(each) for each in KINDS["trees"][2]))
     asked = two.ask(two.now // PRECISION, agg_param=LEVEL)
     [one] = leader.requests(ring, two.now)

@@ -19,7 +19,7 @@ from tests.privacy.polya_law import fit, laplace_law, polya_law
 from hazemap.errors import Unreachable
 from hazemap.federated.aggregator.collector_client import CollectorClient
 from hazemap.federated.aggregator.task_file import TaskFile
-from hazemap.federated.protocols.dap.basic_types import Interval
+from hazemap.federated.protocols.dap.basic_types import TimeInterval
 from hazemap.federated.protocols.dap.upload_messages import UploadErrors
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
@@ -82,7 +82,7 @@ class Campaign:
         while True:
             try:
                 with httpx.Client(timeout=300) as http:
-                    return CollectorClient(self.file, http).collect(Interval(hour, 1), wait=600)
+                    return CollectorClient(self.file, http).collect(TimeInterval(hour, 1), wait=600)
             except Unreachable:
                 assert time.monotonic() < until, "the leader does not come back"
                 time.sleep(0.1)

@@ -16,7 +16,7 @@ from tests.privacy.polya_law import fit, laplace_law, polya_law
 from hazemap.cells import Leaves
 from hazemap.encoders import Concatenation, Counts
 from hazemap.engines.memory import MemoryTable
-from hazemap.federated.protocols.dap.basic_types import Role
+from hazemap.federated.protocols.dap.basic_types import DapRole
 from hazemap.federated.protocols.dap.blank_reports import BlankReports
 from hazemap.federated.protocols.dap.privacy_parameters import PrivacyParameters
 from hazemap.federated.protocols.dap.vdaf_configuration import HistogramConfiguration, MultihotConfiguration
@@ -90,7 +90,7 @@ class RealTwoServers:
             budget = measured.norm_1 / law.scale if isinstance(law, DiscreteLaplace) else Fraction(100)
             delta = Fraction(0) if isinstance(law, DiscreteLaplace) else Fraction(1, 10**6)
             privacy = PrivacyParameters.of(law, 1, budget, delta)
-        drawn = {role: [] for role in (Role.LEADER, Role.HELPER)}
+        drawn = {role: [] for role in (DapRole.LEADER, DapRole.HELPER)}
 
         def draw(role, size):
             drawn[role].append((law or blank).draw(self.stream, size))

@@ -24,7 +24,7 @@ from tests.federated.aggregator.two_servers import NOISE, TwoServers
 from tests.federated.server.postgres import cluster
 
 from hazemap.federated.aggregator.task_records import TaskRecords
-from hazemap.federated.protocols.dap.basic_types import Interval, ReportError, Role
+from hazemap.federated.protocols.dap.basic_types import DapRole, ReportError, TimeInterval
 from hazemap.federated.protocols.dap.batches import Batch
 from hazemap.federated.protocols.dap.prefix_question import PrefixQuestion
 from hazemap.federated.protocols.dap.problem_types import ProblemType
@@ -61,7 +61,7 @@ def test_histories_with_machines_that_die_end_as_they_do_on_sqlite(on_postgres):
     two.now = hour * PRECISION
     two.upload(*(two.report(1) for _ in range(4)))
     assert two.collect(hour).count == 4
-    assert all(two.noise[role] for role in (Role.LEADER, Role.HELPER))
+    assert all(two.noise[role] for role in (DapRole.LEADER, DapRole.HELPER))
     for server in (two.leader, two.helper):
         server.store.close()
 
@@ -75,7 +75,7 @@ def test_questions_about_one_report_are_answered_and_paid_as_on_sqlite(on_postgr
         found = two.collect(HOUR, 1, asked(level, candidates, cells, share=quarter, number=place))
         assert without_noise(two, place, found.sums) == truth(cells)
     above, deep = (PrefixQuestion.from_bytes(asked(*level, QUARTERS)).parameter for level in ((1, ALL), (3, FINE)))
-    batch = Batch.of(Interval(HOUR, 1))
+    batch = Batch.of(TimeInterval(HOUR, 1))
     forgotten = "UPDATE claims SET counted = 0 WHERE level = 2 AND report IN (SELECT report FROM claims LIMIT 1)"
     for server in (two.leader, two.helper):
         records = TaskRecords(server.store.read, 1)

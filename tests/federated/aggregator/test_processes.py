@@ -13,7 +13,7 @@ from tests.ports import free_port
 
 from hazemap.cli.main import main
 from hazemap.federated.aggregator.task_file import TaskFile
-from hazemap.federated.protocols.dap.client import Client
+from hazemap.federated.protocols.dap.client import DapClient
 from hazemap.federated.protocols.dap.resource_paths import reports
 from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
 from hazemap.federated.protocols.dap.upload_messages import UploadRequest
@@ -77,7 +77,7 @@ class Processes:
             HpkeConfigList.from_bytes(httpx.get(f"{url}hpke_config").content).preferred()
             for url in (self.task.leader, self.task.helper)
         ]
-        return Client(self.task, vdaf_of(self.task), *keys)
+        return DapClient(self.task, vdaf_of(self.task), *keys)
 
     def upload(self, *made):
         url = self.task.leader + reports(self.task.id)

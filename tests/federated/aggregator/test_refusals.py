@@ -10,24 +10,24 @@ from hazemap.federated.aggregator.task_services import expiry_writes
 from hazemap.federated.protocols.dap.aggregation_messages import (
     AggregationJobInitReq,
     AggregationJobResp,
-    ReportShare,
+    DapReportShare,
     VerifyInit,
 )
-from hazemap.federated.protocols.dap.basic_types import Interval, ReportError, Role
-from hazemap.federated.protocols.dap.client import Client
+from hazemap.federated.protocols.dap.basic_types import DapRole, ReportError, TimeInterval
+from hazemap.federated.protocols.dap.client import DapClient
 from hazemap.federated.protocols.dap.collection_messages import (
     AggregateShareReq,
+    BatchQuery,
     BatchSelector,
     CollectionJobReq,
     CollectionJobResp,
-    Query,
 )
 from hazemap.federated.protocols.dap.problem_types import DapProblem, ProblemType
-from hazemap.federated.protocols.dap.task import BatchMode, Task
+from hazemap.federated.protocols.dap.task import BatchMode, DapTask
 from hazemap.federated.protocols.dap.upload_messages import (
+    DapReport,
     InputShareAad,
     PlaintextInputShare,
-    Report,
     ReportMetadata,
     UploadErrors,
     UploadRequest,
@@ -75,14 +75,14 @@ def forged(two, public=(), private=((), ()), time=None, spoil=untouched, swap=Fa
     rand = rng.randbytes(two.vdaf.RAND_SIZE)
     public_share, shares = spoil(*two.vdaf.shard(task.context, 1, metadata.report_id, rand))
     aad = InputShareAad(task.id, task.configuration, metadata, public_share).to_bytes()
-    roles = (Role.HELPER, Role.LEADER) if swap else (Role.LEADER, Role.HELPER)
+    roles = (DapRole.HELPER, DapRole.LEADER) if swap else (DapRole.LEADER, DapRole.HELPER)
     plain = [PlaintextInputShare(own, share).to_bytes() for own, share in zip(private, shares, strict=True)]
     keys = (two.client.leader, two.client.helper)
     sealed = [
         key.seal(task.version.input_share_info(role), aad, each, rng.randbytes(32))
         for key, role, each in zip(keys, roles, plain, strict=True)
     ]
-    return Report(metadata, public_share, *sealed)
+    return DapReport(metadata, public_share, *sealed)
 
 
 def at_helper(two, *reports, extensions=(), payloads=None):
@@ -92,11 +92,12 @@ def at_helper(two, *reports, extensions=(), payloads=None):
         payload = None if payloads is None else payloads[place]
         inits.append(
             VerifyInit(
-                ReportShare(report.metadata, report.public_share, report.helper_share), payload or verifier(two, report)
+                DapReportShare(report.metadata, report.public_share, report.helper_share),
+                payload or verifier(two, report),
             )
         )
     body = AggregationJobInitReq(0, b"", extensions, tuple(inits)).to_bytes()
-    outcome = two.helper.service.init_job(body, two.rings[Role.HELPER], two.now)
+    outcome = two.helper.service.init_job(body, two.rings[DapRole.HELPER], two.now)
     return [each.error for each in AggregationJobResp.from_bytes(outcome.message).verify_resps]
 
 
@@ -105,11 +106,11 @@ def verifier(two, report):
     task = two.task
     try:
         aad = InputShareAad(task.id, task.configuration, report.metadata, report.public_share).to_bytes()
-        plain = two.rings[Role.LEADER].open(report.leader_share, task.version.input_share_info(Role.LEADER), aad)
+        plain = two.rings[DapRole.LEADER].open(report.leader_share, task.version.input_share_info(DapRole.LEADER), aad)
         share = PlaintextInputShare.from_bytes(plain).payload
     except Refused:
         return ping_pong.PingPongMessage(ping_pong.MessageType.INITIALIZE, b"", bytes(32)).to_bytes()
-    opened = ping_pong.ReportShare(report.metadata.report_id, report.public_share, share)
+    opened = ping_pong.DapReportShare(report.metadata.report_id, report.public_share, share)
     [state] = ping_pong.leader_init(two.vdaf, bytes(32), task.context, b"", [opened])
     if isinstance(state, ping_pong.Rejected):
         return ping_pong.PingPongMessage(ping_pong.MessageType.INITIALIZE, b"", bytes(32)).to_bytes()
@@ -132,7 +133,7 @@ def test_reports_for_collected_batches_are_refused_by_both_servers(two):
 
 
 def test_early_late_and_expired_reports_are_refused_by_both_servers():
-    two = TwoServers(options={"interval": Interval(HOUR - 5, 7)}, report_expiry=3 * PRECISION)
+    two = TwoServers(options={"interval": TimeInterval(HOUR - 5, 7)}, report_expiry=3 * PRECISION)
     before, early, after, old = (forged(two, time=HOUR + hours) for hours in (-6, 1, 2, -4))
     assert upload_errors(two, before, early, old) == [
         ReportError.REPORT_DROPPED,
@@ -160,8 +161,8 @@ def test_shares_bound_to_something_else_do_not_open(two):
     swapped = forged(two, swap=True)
     exchanged = replace(third, leader_share=third.helper_share, helper_share=third.leader_share)
     urls = two.task.leader, two.task.helper
-    terms = Task.created(two.task.id, b"other", *urls, PRECISION, 1, BatchMode.TIME_INTERVAL, two.task.measured)
-    elsewhere = Client(terms, two.vdaf, two.client.leader, two.client.helper).report(
+    terms = DapTask.created(two.task.id, b"other", *urls, PRECISION, 1, BatchMode.TIME_INTERVAL, two.task.measured)
+    elsewhere = DapClient(terms, two.vdaf, two.client.leader, two.client.helper).report(
         1, two.now, two.random.randbytes(two.client.randomness_bytes)
     )
     wrong = [moved, renamed, swapped, exchanged, elsewhere]
@@ -189,16 +190,16 @@ def test_extensions_are_known_sorted_and_named_once_or_the_report_is_refused(two
 
 def test_jobs_and_collections_with_unknown_or_unsorted_extensions_are_refused(two):
     nine, ten = Extension(9, b""), Extension(10, b"")
-    job = AggregationJobInitReq(0, b"", (nine,), (VerifyInit(ReportShare(*_parts(two.report(1))), b"x"),))
-    ring = two.rings[Role.HELPER]
+    job = AggregationJobInitReq(0, b"", (nine,), (VerifyInit(DapReportShare(*_parts(two.report(1))), b"x"),))
+    ring = two.rings[DapRole.HELPER]
     assert refusal(two.helper.service.init_job, job.to_bytes(), ring, two.now) is ProblemType.UNSUPPORTED_EXTENSION
     unsorted = replace(job, extensions=(ten, nine)).to_bytes()
     assert refusal(two.helper.service.init_job, unsorted, ring, two.now) is ProblemType.INVALID_MESSAGE
     wrong = ((nine,), ProblemType.UNSUPPORTED_EXTENSION), ((ten, nine), ProblemType.INVALID_EXTENSION)
     for extensions, kind in wrong:
-        asked = CollectionJobReq(Query.of_interval(Interval(HOUR, 1)), b"", extensions)
+        asked = CollectionJobReq(BatchQuery.of_interval(TimeInterval(HOUR, 1)), b"", extensions)
         assert refusal(two.leader.service.collect, asked.to_bytes()) is kind
-        share = AggregateShareReq(asked, BatchSelector.of_interval(Interval(HOUR, 1)), 3, bytes(32))
+        share = AggregateShareReq(asked, BatchSelector.of_interval(TimeInterval(HOUR, 1)), 3, bytes(32))
         assert refusal(two.helper.service.aggregate_share, share.to_bytes(), ring) is kind
 
 
@@ -234,23 +235,26 @@ def test_a_leader_that_lies_about_a_batch_learns_nothing(two):
     reports = [two.report(1) for _ in range(4)]
     two.upload(*reports)
     two.run()
-    interval, ring = Interval(HOUR, 1), two.rings[Role.HELPER]
+    interval, ring = TimeInterval(HOUR, 1), two.rings[DapRole.HELPER]
     [total] = two.helper.store.read("SELECT count, checksum FROM shards")
 
     def ask(interval=interval, count=total[0], digest=total[1], query=None, agg_param=b""):
-        asked = CollectionJobReq(query or Query.of_interval(interval), agg_param)
+        asked = CollectionJobReq(query or BatchQuery.of_interval(interval), agg_param)
         body = AggregateShareReq(asked, BatchSelector.of_interval(interval), count, digest).to_bytes()
         return two.helper.service.aggregate_share(body, ring)
 
     assert refusal(ask, interval, 3) is ProblemType.BATCH_MISMATCH
     assert refusal(ask, interval, 4, bytes(32)) is ProblemType.BATCH_MISMATCH
-    assert refusal(ask, Interval(HOUR + 1, 1), 4) is ProblemType.INVALID_BATCH_SIZE
-    assert refusal(ask, interval, 4, total[1], Query.of_interval(Interval(HOUR + 1, 1))) is ProblemType.BATCH_INVALID
+    assert refusal(ask, TimeInterval(HOUR + 1, 1), 4) is ProblemType.INVALID_BATCH_SIZE
+    assert (
+        refusal(ask, interval, 4, total[1], BatchQuery.of_interval(TimeInterval(HOUR + 1, 1)))
+        is ProblemType.BATCH_INVALID
+    )
     assert refusal(ask, interval, 4, total[1], None, b"x") is ProblemType.INVALID_AGGREGATION_PARAMETER
     assert two.helper.store.read("SELECT count(*) FROM collected") == [(0,)]
     first = ask().message
     assert ask().message == first
-    assert refusal(ask, Interval(HOUR, 2)) is ProblemType.BATCH_OVERLAP
+    assert refusal(ask, TimeInterval(HOUR, 2)) is ProblemType.BATCH_OVERLAP
     assert refusal(ask, interval, 4, bytes(32)) is ProblemType.BATCH_OVERLAP
 
 
@@ -264,22 +268,22 @@ def test_a_leader_that_counts_other_reports_than_the_helper_makes_no_result(two)
 
 
 def test_requests_that_cannot_be_are_refused_before_anything_is_done(two):
-    ring, helper, leader = two.rings[Role.HELPER], two.helper.service, two.leader.service
+    ring, helper, leader = two.rings[DapRole.HELPER], two.helper.service, two.leader.service
     report = two.report(1)
-    twice = AggregationJobInitReq(0, b"", (), (VerifyInit(ReportShare(*_parts(report)), b"x"),) * 2).to_bytes()
-    other = AggregationJobInitReq(0, b"p", (), (VerifyInit(ReportShare(*_parts(report)), b"x"),)).to_bytes()
+    twice = AggregationJobInitReq(0, b"", (), (VerifyInit(DapReportShare(*_parts(report)), b"x"),) * 2).to_bytes()
+    other = AggregationJobInitReq(0, b"p", (), (VerifyInit(DapReportShare(*_parts(report)), b"x"),)).to_bytes()
     assert refusal(helper.init_job, twice, ring, two.now) is ProblemType.INVALID_MESSAGE
     assert refusal(helper.init_job, b"", ring, two.now) is ProblemType.INVALID_MESSAGE
     assert refusal(helper.init_job, other, ring, two.now) is ProblemType.INVALID_AGGREGATION_PARAMETER
     assert refusal(helper.continue_job, bytes(16), b"", ring) is ProblemType.UNRECOGNIZED_AGGREGATION_JOB
     assert refusal(leader.upload, UploadRequest(()).to_bytes(), ring, two.now) is ProblemType.INVALID_MESSAGE
     for query, agg_param, kind in (
-        (Query.next_batch(), b"", ProblemType.INVALID_MESSAGE),
-        (Query.of_interval(Interval(HOUR, 1)), b"p", ProblemType.INVALID_AGGREGATION_PARAMETER),
-        (Query(BatchMode.TIME_INTERVAL, b"x"), b"", ProblemType.BATCH_INVALID),
-        (Query.of_interval(Interval(HOUR, 0)), b"", ProblemType.BATCH_INVALID),
-        (Query.of_interval(Interval(2**64 - 1, 2**64 - 1)), b"", ProblemType.BATCH_INVALID),
-        (Query.of_interval(Interval(0, 1 << 40)), b"", ProblemType.BATCH_INVALID),
+        (BatchQuery.next_batch(), b"", ProblemType.INVALID_MESSAGE),
+        (BatchQuery.of_interval(TimeInterval(HOUR, 1)), b"p", ProblemType.INVALID_AGGREGATION_PARAMETER),
+        (BatchQuery(BatchMode.TIME_INTERVAL, b"x"), b"", ProblemType.BATCH_INVALID),
+        (BatchQuery.of_interval(TimeInterval(HOUR, 0)), b"", ProblemType.BATCH_INVALID),
+        (BatchQuery.of_interval(TimeInterval(2**64 - 1, 2**64 - 1)), b"", ProblemType.BATCH_INVALID),
+        (BatchQuery.of_interval(TimeInterval(0, 1 << 40)), b"", ProblemType.BATCH_INVALID),
     ):
         assert refusal(leader.collect, CollectionJobReq(query, agg_param).to_bytes()) is kind
 
@@ -294,10 +298,10 @@ def test_a_collector_opens_nothing_that_is_not_for_it(two):
         replace(answer, leader_share=others),
         replace(answer, leader_share=answer.helper_share, helper_share=answer.leader_share),
         replace(answer, report_count=1),
-        replace(answer, interval=Interval(HOUR, 2)),
+        replace(answer, interval=TimeInterval(HOUR, 2)),
     ):
         with pytest.raises(Refused):
             two.collector.result(request, wrong)
     with pytest.raises(Refused):
-        two.collector.result(replace(request, query=Query.of_interval(Interval(HOUR, 2))), answer)
+        two.collector.result(replace(request, query=BatchQuery.of_interval(TimeInterval(HOUR, 2))), answer)
     assert two.collector.result(request, answer).sums == (3,)

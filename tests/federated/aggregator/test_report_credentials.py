@@ -17,7 +17,7 @@ from hazemap.errors import CodecError, InputError
 from hazemap.federated.aggregator.task_records import TaskRecords
 from hazemap.federated.aggregator.task_services import ReportRoom, expiry_writes
 from hazemap.federated.protocols.dap.aggregator_task import AggregatorTask
-from hazemap.federated.protocols.dap.basic_types import ReportError, Role
+from hazemap.federated.protocols.dap.basic_types import DapRole, ReportError
 from hazemap.federated.protocols.dap.blank_reports import MOST_BLANK, BlankReports
 from hazemap.federated.protocols.dap.credential_checks import CredentialChecks
 from hazemap.federated.protocols.dap.problem_types import DapProblem, ProblemType
@@ -124,11 +124,11 @@ def resealed(two, target, mine, swap=None):
     task, sealed = two.task, []
     before = InputShareAad(task.id, task.configuration, mine.metadata, mine.public_share).to_bytes()
     after = InputShareAad(task.id, task.configuration, target.metadata, target.public_share).to_bytes()
-    for role, share in ((Role.LEADER, mine.leader_share), (Role.HELPER, mine.helper_share)):
+    for role, share in ((DapRole.LEADER, mine.leader_share), (DapRole.HELPER, mine.helper_share)):
         info = task.version.input_share_info(role)
         plain = two.rings[role].open(share, info, before)
         plain = swap(role, plain) if swap else plain
-        key = two.client.leader if role is Role.LEADER else two.client.helper
+        key = two.client.leader if role is DapRole.LEADER else two.client.helper
         sealed.append(key.seal(info, after, plain, two.random.randbytes(32)))
     return replace(target, leader_share=sealed[0], helper_share=sealed[1])
 
@@ -181,23 +181,23 @@ def test_no_credential_is_given_out_or_taken_for_a_key_with_which_anybody_can_si
 
 def test_a_leader_that_puts_another_share_in_a_report_is_found_out_and_spends_nobodys_credential(two):
     mine, other = report(two, cell=0), report(two, b"ben", cell=1)
-    info = two.task.version.input_share_info(Role.HELPER)
+    info = two.task.version.input_share_info(DapRole.HELPER)
     aad = InputShareAad(two.task.id, two.task.configuration, other.metadata, other.public_share).to_bytes()
-    theirs = two.rings[Role.HELPER].open(other.helper_share, info, aad)
-    swapped = resealed(two, mine, mine, lambda role, plain: theirs if role is Role.HELPER else plain)
+    theirs = two.rings[DapRole.HELPER].open(other.helper_share, info, aad)
+    swapped = resealed(two, mine, mine, lambda role, plain: theirs if role is DapRole.HELPER else plain)
     said = PlaintextInputShare((Extension(9, b""),), PlaintextInputShare.from_bytes(theirs).payload).to_bytes()
-    more = resealed(two, mine, mine, lambda role, plain: said if role is Role.HELPER else plain)
+    more = resealed(two, mine, mine, lambda role, plain: said if role is DapRole.HELPER else plain)
     assert at_helper(two, swapped) == [INVALID] and at_helper(two, more) == [INVALID]
     assert at_helper(two, mine) == [None], "what the leader did has not used up the device's credential"
 
 
 def test_a_device_that_gives_the_servers_other_shares_than_it_signed_counts_nowhere(two):
     mine, other = report(two), report(two, b"ben")
-    info = two.task.version.input_share_info(Role.LEADER)
+    info = two.task.version.input_share_info(DapRole.LEADER)
     aad = InputShareAad(two.task.id, two.task.configuration, other.metadata, other.public_share).to_bytes()
-    theirs = two.rings[Role.LEADER].open(other.leader_share, info, aad)
+    theirs = two.rings[DapRole.LEADER].open(other.leader_share, info, aad)
     assert (
-        upload_errors(two, resealed(two, mine, mine, lambda role, plain: theirs if role is Role.LEADER else plain))
+        upload_errors(two, resealed(two, mine, mine, lambda role, plain: theirs if role is DapRole.LEADER else plain))
         == []
     )
     two.run()
@@ -222,9 +222,9 @@ def test_an_open_task_says_so_takes_no_credentials_and_no_more_reports_than_it_s
     assert upload_errors(two, *four) == [DROPPED] and upload_errors(two, four[0]) == [REPLAYED]
     admitted = admitting()
     body = UploadRequest((report(admitted),)).to_bytes()
-    ring = two.rings[Role.LEADER]
+    ring = two.rings[DapRole.LEADER]
     assert refusal(two.leader.service.upload, body, ring, two.now) is ProblemType.UNSUPPORTED_EXTENSION
-    options = two.task, Role.LEADER, two.vdaf, bytes(32), two.collector_config
+    options = two.task, DapRole.LEADER, two.vdaf, bytes(32), two.collector_config
     for wrong in ({}, {"open_reports": 0}):
         with pytest.raises(InputError, match="open to"):
             AggregatorTask(*options, **wrong)
@@ -391,7 +391,7 @@ def test_each_server_adds_reports_of_nobody_once_and_one_alone_hides_a_report():
     mine = report(two, cell=[True, False, False, True])
     assert upload_errors(two, mine) == []
     found, _ = sums(two)
-    assert {role for role, _ in drawn} == {Role.LEADER, Role.HELPER} and len(drawn) == 2
+    assert {role for role, _ in drawn} == {DapRole.LEADER, DapRole.HELPER} and len(drawn) == 2
     assert list(found) == (np.array([1, 0, 0, 1]) + drawn[0][1] + drawn[1][1]).tolist()
     two.close()
     alone = np.array([blank.draw(stream, 4) for _ in range(200)])

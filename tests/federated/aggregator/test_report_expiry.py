@@ -7,7 +7,7 @@ from tests.federated.aggregator.two_servers import PRECISION, TwoServers
 
 from hazemap.federated.aggregator.task_services import expiry_writes
 from hazemap.federated.protocols.dap.aggregation_messages import LEADER_SELECTED_BATCH_ID
-from hazemap.federated.protocols.dap.basic_types import BATCH_ID, ReportError, Role
+from hazemap.federated.protocols.dap.basic_types import BATCH_ID, DapRole, ReportError
 from hazemap.federated.protocols.dap.task import BatchMode
 from hazemap.federated.protocols.dap.vdaf_configuration import Extension, Poplar1Configuration
 from hazemap.federated.service.store import Contradiction, Write
@@ -33,16 +33,18 @@ def begun(one_round):
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-@pytest.mark.parametrize(("one_round", "role"), [(True, Role.LEADER), (False, Role.LEADER), (False, Role.HELPER)])
+@pytest.mark.parametrize(
+    ("one_round", "role"), [(True, DapRole.LEADER), (False, DapRole.LEADER), (False, DapRole.HELPER)]
+)
 def test_a_report_that_expires_under_way_takes_no_other_with_it(one_round, role, restarted):
     two, job, request = begun(one_round)
-    ring, server = two.rings[Role.LEADER], two.leader if role is Role.LEADER else two.helper
+    ring, server = two.rings[DapRole.LEADER], two.leader if role is DapRole.LEADER else two.helper
     [sent] = two.leader.service.requests(ring, two.now)
     answer = two.at_helper(sent)
     if not one_round:
         two.leader.service.answered(sent, *answer, ring)
         [sent] = two.leader.service.requests(ring, two.now)
-        answer = two.at_helper(sent) if role is Role.LEADER else None
+        answer = two.at_helper(sent) if role is DapRole.LEADER else None
     two.now += PRECISION
     forget(two, server)
     if restarted:
@@ -70,11 +72,11 @@ def test_once_a_job_is_done_what_has_expired_is_forgotten(one_round):
 
 def test_a_report_that_expires_before_the_helper_is_asked_is_refused_alone():
     two, job, request = begun(one_round=False)
-    [sent] = two.leader.service.requests(two.rings[Role.LEADER], two.now)
+    [sent] = two.leader.service.requests(two.rings[DapRole.LEADER], two.now)
     two.now += PRECISION
     for server in (two.leader, two.helper):
         forget(two, server)
-    two.leader.service.answered(sent, *two.at_helper(sent), two.rings[Role.LEADER])
+    two.leader.service.answered(sent, *two.at_helper(sent), two.rings[DapRole.LEADER])
     two.run()
     assert two.result(job, request).count == 3
     assert two.rejections(two.helper) == {"report_dropped": 1}
@@ -127,22 +129,22 @@ def test_servers_that_do_not_keep_until_when_they_forgot_would_count_it_twice():
     two.close()
 
 
-@pytest.mark.parametrize("role", [Role.LEADER, Role.HELPER])
+@pytest.mark.parametrize("role", [DapRole.LEADER, DapRole.HELPER])
 def test_reports_that_are_forgotten_while_a_job_of_them_begins_are_claimed_by_none(role, monkeypatch):
     """The database refuses what was read before the others were deleted."""
     two, report = counted_and_forgotten()
-    server = two.leader if role is Role.LEADER else two.helper
+    server = two.leader if role is DapRole.LEADER else two.helper
     records, said = server.service._records, [0, 0]
     true = records.forgotten_before
     monkeypatch.setattr(records, "forgotten_before", lambda: said.pop() if said else true())
-    if role is Role.HELPER:
+    if role is DapRole.HELPER:
         said.pop()
         assert at_helper(two, report, extensions=ANOTHER) == [ReportError.REPORT_DROPPED]
     else:
         assert upload_errors(two, report) == []
         with pytest.raises(Contradiction):
-            two.leader.service.requests(two.rings[Role.LEADER], two.now)
-        assert not two.leader.service.requests(two.rings[Role.LEADER], two.now)
+            two.leader.service.requests(two.rings[DapRole.LEADER], two.now)
+        assert not two.leader.service.requests(two.rings[DapRole.LEADER], two.now)
         assert two.rejections(two.leader) == {"report_dropped": 1}
     assert not said and sums(server) == 1
     two.close()
@@ -150,7 +152,7 @@ def test_reports_that_are_forgotten_while_a_job_of_them_begins_are_claimed_by_no
 
 def test_a_helper_keeps_a_job_that_was_given_up_no_longer_than_its_reports():
     two, _, _ = begun(one_round=False)
-    [sent] = two.leader.service.requests(two.rings[Role.LEADER], two.now)
+    [sent] = two.leader.service.requests(two.rings[DapRole.LEADER], two.now)
     two.at_helper(sent)
 
     def held():

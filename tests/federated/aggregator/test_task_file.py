@@ -10,7 +10,7 @@ from hazemap.cli.main import main
 from hazemap.errors import FileError, InputError
 from hazemap.federated.aggregator.task_file import TaskFile, new_task_files
 from hazemap.federated.aggregator.task_records import aggregator_task, measurement_of, noise_within, register_tasks
-from hazemap.federated.protocols.dap.basic_types import Role
+from hazemap.federated.protocols.dap.basic_types import DapRole
 from hazemap.federated.protocols.dap.vdaf_configuration import (
     CountConfiguration,
     HistogramConfiguration,
@@ -64,14 +64,14 @@ def test_an_aggregator_serves_its_own_role_and_tasks_that_never_change():
     two = TwoServers()
     files = new_task_files(a_task(privacy=NOISE), os.urandom, open_reports=9)
     task = aggregator_task(files["leader"])
-    assert (task.role, task.draw_noise(NOISE.noise, 3).shape) == (Role.LEADER, (3,))
+    assert (task.role, task.draw_noise(NOISE.noise, 3).shape) == (DapRole.LEADER, (3,))
     with pytest.raises(InputError, match="leader's or a helper's"):
         aggregator_task(files["client"])
     two.leader.store.write_now()
     with pytest.raises(InputError, match="never change"):
-        register_tasks(two.leader.store, [files["leader"]], Role.LEADER)
+        register_tasks(two.leader.store, [files["leader"]], DapRole.LEADER)
     with pytest.raises(InputError, match="is a leader"):
-        register_tasks(two.leader.store, [files["helper"]], Role.LEADER)
+        register_tasks(two.leader.store, [files["helper"]], DapRole.LEADER)
     two.close()
 
 

@@ -8,7 +8,7 @@ from tests.federated.aggregator.two_servers import NOISE, PRECISION, Crash, TwoS
 
 from hazemap.federated.aggregator.task_services import LEASE, HelperService
 from hazemap.federated.protocols.dap.aggregator_changes import AddAggregateShare, CloseBatch
-from hazemap.federated.protocols.dap.basic_types import Role
+from hazemap.federated.protocols.dap.basic_types import DapRole
 from hazemap.federated.protocols.dap.problem_types import DapProblem, ProblemType
 from hazemap.federated.protocols.dap.task import BatchMode
 
@@ -52,7 +52,7 @@ def test_the_leader_chooses_batches_of_at_least_the_minimum(world):
 
 def test_a_batch_that_has_enough_is_collected_though_there_is_always_a_job_under_way(world):
     two = world(least=3, mode=BatchMode.LEADER_SELECTED)
-    (job, request), ring, under_way = two.ask(), two.rings[Role.LEADER], []
+    (job, request), ring, under_way = two.ask(), two.rings[DapRole.LEADER], []
     for _ in range(6):
         two.upload(*(two.report(1) for _ in range(3)))
         under_way += two.leader.service.requests(ring, two.now)
@@ -64,7 +64,7 @@ def test_a_batch_that_has_enough_is_collected_though_there_is_always_a_job_under
 
 def test_a_request_is_sent_again_when_a_clock_that_was_ahead_is_put_right(world):
     two = world(least=3)
-    ring, leader = two.rings[Role.LEADER], two.leader.service
+    ring, leader = two.rings[DapRole.LEADER], two.leader.service
     two.upload(*(two.report(1) for _ in range(3)))
     [sent] = leader.requests(ring, two.now + 86_400)
     assert [each.body for each in leader.requests(ring, two.now)] == [sent.body]
@@ -86,7 +86,7 @@ def test_noise_is_in_both_shares_and_drawn_once(world):
     two.helper.start()
     assert two.result(job, request) == first
     assert two.ask(hour)[0] == job
-    assert [len(two.noise[role]) for role in (Role.LEADER, Role.HELPER)] == [1, 1]
+    assert [len(two.noise[role]) for role in (DapRole.LEADER, DapRole.HELPER)] == [1, 1]
     assert first.sums == (5 + 1 + 1_000,)
 
 
@@ -95,7 +95,7 @@ def test_two_processes_that_answer_one_request_at_once_give_one_answer(world):
     two.upload(*(two.report(1) for _ in range(5)))
     job, request = two.ask(two.now // PRECISION)
     other, answers = HelperService(two.helper.store, 1, two.helper.task, two.random.randbytes), []
-    records, ring = two.helper.service._records, two.rings[Role.HELPER]
+    records, ring = two.helper.service._records, two.rings[DapRole.HELPER]
 
     class ReadsTooEarly:
         """What the one process has read before the other one wrote."""
@@ -112,7 +112,7 @@ def test_two_processes_that_answer_one_request_at_once_give_one_answer(world):
 
     two.helper.service._records = ReadsTooEarly()
     two.run()
-    assert list(two.left_helper.values()) == [set(answers)] and len(two.noise[Role.HELPER]) == 1
+    assert list(two.left_helper.values()) == [set(answers)] and len(two.noise[DapRole.HELPER]) == 1
     assert two.result(job, request).sums == (5 + 1 + 1_000,)
 
 
@@ -197,7 +197,9 @@ def check(two, hours, sent, acknowledged, jobs):
         assert result.count == len(mine)
         noise = result.sums[0] - sum(measurement for _, measurement in mine)
         drawn = {role: {int(d[0]) for d in two.noise[role]} for role in two.noise}
-        assert any(noise - own in drawn[Role.HELPER] for own in drawn[Role.LEADER]), "noise that was never drawn once"
+        assert any(noise - own in drawn[DapRole.HELPER] for own in drawn[DapRole.LEADER]), (
+            "noise that was never drawn once"
+        )
     for hour in set(hours) - results.keys():
         waiting = [time for time, _ in acknowledged.values() if time == hour]
         closed = two.leader.store.read("SELECT count(*) FROM collected")

@@ -15,7 +15,7 @@ from tests.federated.aggregator.two_servers import Crash
 from hazemap.federated.aggregator import task_services
 from hazemap.federated.aggregator.task_services import RequestKind
 from hazemap.federated.protocols.dap.aggregator_changes import AddAggregateShare, AddQuestion
-from hazemap.federated.protocols.dap.basic_types import Role
+from hazemap.federated.protocols.dap.basic_types import DapRole
 from hazemap.federated.protocols.dap.leader_jobs import AbandonedJob
 from hazemap.federated.protocols.dap.prefix_question import PrefixQuestion
 from hazemap.federated.protocols.dap.privacy_parameters import Nowhere, WalkTerms
@@ -151,7 +151,7 @@ class Walk:
             noises += noise
         drawn = {role: [int(each[0]) for each in two.noise[role]] for role in two.noise}
         for noise in noises:
-            assert any(noise - own in drawn[Role.HELPER] for own in drawn[Role.LEADER]), "noise that nobody drew"
+            assert any(noise - own in drawn[DapRole.HELPER] for own in drawn[DapRole.LEADER]), "noise that nobody drew"
         for place in (1, 1_000):  # a leader's draws are 1, 2, …; a helper's thousands
             own = [noise // place % 1_000 for noise in noises]
             assert len(set(own)) == len(own), "two questions have the same noise"

@@ -13,7 +13,7 @@ from tests.federated.aggregator.two_servers import NOISE, PRECISION, Crash, Dyin
 from hazemap.errors import InputError, Refused
 from hazemap.federated.aggregator.task_services import RequestKind, expiry_writes
 from hazemap.federated.protocols.dap import leader_jobs
-from hazemap.federated.protocols.dap.basic_types import Role
+from hazemap.federated.protocols.dap.basic_types import DapRole
 from hazemap.federated.protocols.dap.collection_messages import AggregateShareReq
 from hazemap.federated.protocols.dap.prefix_question import PrefixCells, PrefixQuestion
 from hazemap.federated.protocols.dap.privacy_parameters import Nowhere, WalkTerms
@@ -69,7 +69,7 @@ def truth(*parts, paths=PATHS):
 
 
 def without_noise(two, place, sums):
-    noise = [two.noise[role][place] for role in (Role.LEADER, Role.HELPER)]
+    noise = [two.noise[role][place] for role in (DapRole.LEADER, DapRole.HELPER)]
     return [value - int(own) - int(other) for value, own, other in zip(sums, *noise, strict=True)]
 
 
@@ -171,7 +171,7 @@ def test_nobody_is_asked_who_is_nowhere_unless_it_is_paid(info):
         request.collection_job_req, agg_param=asked(1, ALL, part("1", first="1"), share=Fraction(1, 9), number=1)
     )
     lying = replace(request, collection_job_req=other).to_bytes()
-    answered = refusal(lambda: two.helper.service.aggregate_share(lying, two.rings[Role.HELPER]))
+    answered = refusal(lambda: two.helper.service.aggregate_share(lying, two.rings[DapRole.HELPER]))
     assert answered is ProblemType.INVALID_AGGREGATION_PARAMETER
     two.close()
 
@@ -255,7 +255,7 @@ def test_no_level_is_verified_with_more_prefixes_than_devices_were_told():
     two.upload(*(two.report(path) for path in PATHS))
     four, five = (0b00, 0b01, 0b10, 0b100), (0b00, 0b01, 0b10, 0b11, 0b100)
     assert refusal(two.ask, HOUR, 1, asked(1, five, part("0"))) is ProblemType.INVALID_AGGREGATION_PARAMETER
-    ring, twin = two.rings[Role.LEADER], walkers()
+    ring, twin = two.rings[DapRole.LEADER], walkers()
     twin.upload(*(twin.report(path) for path in PATHS))
     twin.leader.service._make_jobs(Poplar1Parameter(2, np.array(five, dtype=np.uint64)).to_bytes(), None, ring, two.now)
     [sent] = twin.leader.service.requests(ring, two.now)  # of a leader that does not care
@@ -289,7 +289,7 @@ def test_a_helper_keeps_the_account_for_itself_whatever_the_leader_says(two):
 
     def helper(**changed):
         body = replace(request, **changed).to_bytes()
-        return two.helper.service.aggregate_share(body, two.rings[Role.HELPER])
+        return two.helper.service.aggregate_share(body, two.rings[DapRole.HELPER])
 
     def about(agg_param):
         return replace(request.collection_job_req, agg_param=agg_param)
@@ -300,15 +300,15 @@ def test_a_helper_keeps_the_account_for_itself_whatever_the_leader_says(two):
     paid = about(asked(1, ALL, part("0"), share=Fraction(1, 4)))
     assert refusal(lambda: helper(collection_job_req=paid, report_count=4)) is ProblemType.BATCH_MISMATCH
     assert refusal(lambda: helper(collection_job_req=paid, checksum=bytes(32))) is ProblemType.BATCH_MISMATCH
-    assert len(two.noise[Role.HELPER]) == 1
+    assert len(two.noise[DapRole.HELPER]) == 1
     assert helper(collection_job_req=paid).message != helper().message
-    assert len(two.noise[Role.HELPER]) == 2
+    assert len(two.noise[DapRole.HELPER]) == 2
 
 
 def test_reports_of_a_deep_level_that_do_not_count_above_are_not_summed(two):
     """A leader may verify a deep level first, of more reports than it later counts above: the helper finds strays."""
     two.upload(*(two.report(path) for path in PATHS))
-    ring = two.rings[Role.LEADER]
+    ring = two.rings[DapRole.LEADER]
     deep, above = asked(3, FINE, part("10", "1010")), asked(1, ALL, QUARTERS)
     leader = two.leader.service
     leader._make_jobs(PrefixQuestion.from_bytes(deep).parameter, None, ring, two.now)
@@ -374,7 +374,7 @@ def after_a_refusal(two):
     two.upload(*(two.report(path) for path in PATHS))
     assert refused_once(two, asked(1, ALL, QUARTERS)) is ProblemType.BATCH_MISMATCH
     found = two.collect(HOUR, 1, asked(3, FINE, part("10", "1010"), number=1))
-    drawn = int(two.noise[Role.LEADER][1][0]) + int(two.noise[Role.HELPER][0][0])
+    drawn = int(two.noise[DapRole.LEADER][1][0]) + int(two.noise[DapRole.HELPER][0][0])
     return [value - drawn for value in found.sums]
 
 
@@ -441,7 +441,7 @@ def test_a_batch_below_the_minimum_answers_no_question(two):
     two.now += 2 * PRECISION
     two.run()
     assert refusal(two.result, job, request) is ProblemType.INVALID_BATCH_SIZE
-    assert two.noise == {Role.LEADER: [], Role.HELPER: []}
+    assert two.noise == {DapRole.LEADER: [], DapRole.HELPER: []}
 
 
 def test_neither_noise_nor_a_noisy_sum_that_a_server_can_read_is_stored(two):
@@ -514,7 +514,7 @@ def history(seed):
             noise = [value - true for value, true in zip(found.sums, truth(each, paths=paths), strict=True)]
             drawn = {role: {int(d[0]) for d in two.noise[role]} for role in two.noise}
             assert len(set(noise)) == 1
-            assert any(noise[0] - own in drawn[Role.HELPER] for own in drawn[Role.LEADER])
+            assert any(noise[0] - own in drawn[DapRole.HELPER] for own in drawn[DapRole.LEADER])
             assert two.result(job, request) == found
         assert all(len(answers) == 1 for answers in two.left_helper.values())
         assert len(two.left_helper) == 4
@@ -544,20 +544,20 @@ def test_every_question_is_paid_once_and_answered_by_one_noise_whatever_is_lost(
         history(seed)
 
 
-@pytest.mark.parametrize("role", [Role.LEADER, Role.HELPER])
+@pytest.mark.parametrize("role", [DapRole.LEADER, DapRole.HELPER])
 @pytest.mark.parametrize("dies", ["before", "after"])
 def test_a_server_that_dies_between_drawing_and_sending_has_stored_all_of_it_or_nothing(two, role, dies):
     two.upload(*(two.report(path) for path in PATHS))
     two.collect(HOUR, 1, asked(1, ALL, QUARTERS, share=Fraction(1, 4)))
     job, request = two.ask(HOUR, 1, asked(1, ALL, part("0", "1"), share=Fraction(1, 4)))
     ring = two.rings
-    if role is Role.LEADER:
+    if role is DapRole.LEADER:
         two.leader.store.dies = dies
         with pytest.raises(Crash):
             two.leader.service.requests(ring[role], two.now)
         two.leader.start()
     else:
-        [sent] = two.leader.service.requests(ring[Role.LEADER], two.now)
+        [sent] = two.leader.service.requests(ring[DapRole.LEADER], two.now)
         assert sent.kind is RequestKind.AGGREGATE_SHARE
         two.helper.store.dies = dies
         with pytest.raises(Crash):
@@ -568,7 +568,7 @@ def test_a_server_that_dies_between_drawing_and_sending_has_stored_all_of_it_or_
     found = two.result(job, request)
     assert isinstance(two.leader.store, DyingStore)
     assert len(two.noise[role]) == (3 if dies == "before" else 2)  # what was drawn and not stored is gone
-    own, other = (two.noise[each][-1] for each in (Role.LEADER, Role.HELPER))
+    own, other = (two.noise[each][-1] for each in (DapRole.LEADER, DapRole.HELPER))
     assert [value - int(a) - int(b) for value, a, b in zip(found.sums, own, other, strict=True)] == truth(
         part("0", "1")
     )

@@ -7,7 +7,7 @@ import pytest
 from tests.federated.aggregator.two_servers import PRECISION, Crash, TwoServers
 
 from hazemap.federated.aggregator.task_records import TaskRecords
-from hazemap.federated.protocols.dap.basic_types import Interval, Role
+from hazemap.federated.protocols.dap.basic_types import DapRole, TimeInterval
 from hazemap.federated.protocols.dap.batches import Batch
 from hazemap.federated.protocols.dap.privacy_parameters import PrivacyParameters
 from hazemap.federated.protocols.dap.problem_types import DapProblem, ProblemType
@@ -43,7 +43,7 @@ def truth(level, prefixes, paths=PATHS):
 
 def without_noise(two, level, sums):
     """What the sums were before the noise that was drawn `level`-th (from 0) by each server."""
-    noise = [two.noise[role][level] for role in (Role.LEADER, Role.HELPER)]
+    noise = [two.noise[role][level] for role in (DapRole.LEADER, DapRole.HELPER)]
     return [value - int(own) - int(other) for value, own, other in zip(sums, *noise, strict=True)]
 
 
@@ -80,7 +80,7 @@ def test_a_walk_goes_down_over_the_same_reports_and_no_further_than_its_price(tw
 def test_a_level_that_was_verified_is_not_verified_again_by_other_prefixes(two):
     two.upload(*(two.report(path) for path in PATHS))
     two.ask(HOUR, 1, asked(1, 0b00))
-    two.leader.service.requests(two.rings[Role.LEADER], two.now)  # its reports are claimed at this level
+    two.leader.service.requests(two.rings[DapRole.LEADER], two.now)  # its reports are claimed at this level
     job, request = two.ask(HOUR, 1, asked(1, 0b10))
     two.run()
     two.now += PRECISION
@@ -108,7 +108,7 @@ def history(seed):
             noise = [value - true for value, true in zip(found.sums, truth(level, prefixes, paths), strict=True)]
             drawn = {role: {int(d[0]) for d in two.noise[role]} for role in two.noise}
             assert len(set(noise)) == 1
-            assert any(noise[0] - own in drawn[Role.HELPER] for own in drawn[Role.LEADER])
+            assert any(noise[0] - own in drawn[DapRole.HELPER] for own in drawn[DapRole.LEADER])
             assert two.result(job, request) == found
         assert all(len(answers) == 1 for answers in two.left_helper.values())
         counted = "SELECT count(*), count(DISTINCT report) FROM claims WHERE counted = 1"
@@ -136,7 +136,7 @@ def test_every_level_counts_every_report_once_whatever_is_lost(seeds):
 
 def test_reports_that_come_while_others_are_verified_are_counted_with_them(two):
     """Also of those whose ids were looked up together, while jobs claim some, and one is gone."""
-    keys = two.rings[Role.LEADER]
+    keys = two.rings[DapRole.LEADER]
     two.upload(*(two.report(path) for path in PATHS))
     job, request = two.ask(HOUR, 1, asked(0, 0, 1))
     begun = two.leader.service.requests(keys, two.now)
@@ -148,7 +148,7 @@ def test_reports_that_come_while_others_are_verified_are_counted_with_them(two):
     found = two.result(job, request)
     assert found.count == 7
     assert without_noise(two, 0, found.sums) == truth(0, (0, 1), (*PATHS, 0, 1 << 5))
-    records, batch = TaskRecords(two.leader.store.read, 1), Batch.of(Interval(HOUR, 1))
+    records, batch = TaskRecords(two.leader.store.read, 1), Batch.of(TimeInterval(HOUR, 1))
     first, *rest = (each.metadata.report_id for each in records.waiting(3, batch, 10))
     assert len(rest) == 6
     assert [each.metadata.report_id for each in records.waiting(3, batch, 1)] == [first]

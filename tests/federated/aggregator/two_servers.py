@@ -14,19 +14,19 @@ from hazemap.federated.aggregator.hpke_key_ring import SUITE, DecryptionKeyRing,
 from hazemap.federated.aggregator.schema import SCHEMA
 from hazemap.federated.aggregator.task_services import LEASE, HelperService, LeaderService, RequestKind
 from hazemap.federated.protocols.dap.aggregator_task import AggregatorTask
-from hazemap.federated.protocols.dap.basic_types import Interval, Role
-from hazemap.federated.protocols.dap.client import Client
+from hazemap.federated.protocols.dap.basic_types import DapRole, TimeInterval
+from hazemap.federated.protocols.dap.client import DapClient
 from hazemap.federated.protocols.dap.collection_messages import CollectionJobResp
 from hazemap.federated.protocols.dap.collector import Collector
 from hazemap.federated.protocols.dap.privacy_parameters import PrivacyParameters
 from hazemap.federated.protocols.dap.problem_types import DapProblem
 from hazemap.federated.protocols.dap.report_sizes import longest_result
-from hazemap.federated.protocols.dap.task import BatchMode, Task
+from hazemap.federated.protocols.dap.task import BatchMode, DapTask
 from hazemap.federated.protocols.dap.upload_messages import UploadRequest
 from hazemap.federated.protocols.dap.vdaf_configuration import CountConfiguration, HpkeConfig
 from hazemap.federated.service.store import Store, Write
 from hazemap.privacy.mechanisms import DiscreteLaplace
-from hazemap.vdaf.hpke import KeyPair
+from hazemap.vdaf.hpke import HpkeKeyPair
 from hazemap.vdaf.prio3 import prio3_count
 
 PRECISION = 3_600
@@ -81,12 +81,12 @@ class DyingStore(Store):
 
 
 def key_of(number, seed):
-    pair = KeyPair.derived(SUITE.kem, bytes([seed]) * 32)
+    pair = HpkeKeyPair.derived(SUITE.kem, bytes([seed]) * 32)
     return HpkeConfig(number, SUITE.kem, SUITE.kdf, SUITE.aead, pair.public), pair
 
 
 def a_task(least=3, privacy=None, mode=BatchMode.TIME_INTERVAL, measured=None, **options):
-    return Task.created(
+    return DapTask.created(
         options.pop("task_id", bytes(range(32))),
         options.pop("info", b"test"),
         "https://leader.example/",
@@ -104,7 +104,7 @@ def a_task(least=3, privacy=None, mode=BatchMode.TIME_INTERVAL, measured=None, *
 class Server:
     """One aggregator's machine: its disk, and the process that runs now."""
 
-    role: Role
+    role: DapRole
     task: AggregatorTask
     draw: object
     database: MemoryDatabase = field(default_factory=MemoryDatabase)
@@ -115,7 +115,7 @@ class Server:
         if self.store is not None:
             self.store.close()
         self.store = DyingStore(self.database, SCHEMA)
-        kind = LeaderService if self.role is Role.LEADER else HelperService
+        kind = LeaderService if self.role is DapRole.LEADER else HelperService
         self.service = kind(self.store, 1, self.task, self.draw)
 
 
@@ -129,18 +129,18 @@ class TwoServers:
         self.task = a_task(least, privacy, mode, measured, **more.pop("options", {}))
         self.collector_config, pair = key_of(7, 9)
         self.collector = Collector(self.task, self.vdaf, self.collector_config, pair)
-        self.noise = {role: [] for role in (Role.LEADER, Role.HELPER)}
-        numbers = {Role.LEADER: key_of(1, 1), Role.HELPER: key_of(2, 2)}
+        self.noise = {role: [] for role in (DapRole.LEADER, DapRole.HELPER)}
+        numbers = {DapRole.LEADER: key_of(1, 1), DapRole.HELPER: key_of(2, 2)}
         self.rings = {role: DecryptionKeyRing.of([HpkeKey(*key, 0)]) for role, key in numbers.items()}
-        self.client = Client(self.task, self.vdaf, numbers[Role.LEADER][0], numbers[Role.HELPER][0])
-        self.leader, self.helper = (self._server(role, privacy, **more) for role in (Role.LEADER, Role.HELPER))
+        self.client = DapClient(self.task, self.vdaf, numbers[DapRole.LEADER][0], numbers[DapRole.HELPER][0])
+        self.leader, self.helper = (self._server(role, privacy, **more) for role in (DapRole.LEADER, DapRole.HELPER))
         self.left_helper = {}
 
     def _server(self, role, privacy, draw=None, **more):
         draws = count(1)
 
         def numbered(role, size):
-            return np.array([next(draws) * (1 if role is Role.LEADER else 1_000)] * size, dtype=np.int64)
+            return np.array([next(draws) * (1 if role is DapRole.LEADER else 1_000)] * size, dtype=np.int64)
 
         def draw_noise(law, size):
             assert law is self.task.blank or law.fits
@@ -168,14 +168,14 @@ class TwoServers:
 
     def upload(self, *reports):
         body = UploadRequest(tuple(reports)).to_bytes()
-        answer, writes = self.leader.service.upload(body, self.rings[Role.LEADER], self.now)
+        answer, writes = self.leader.service.upload(body, self.rings[DapRole.LEADER], self.now)
         if writes:
             self.leader.store.write_now(*writes)
         return answer
 
     def at_helper(self, request):
         """What the helper answers to a request of the leader: its id of the job, and the body."""
-        helper, ring = self.helper.service, self.rings[Role.HELPER]
+        helper, ring = self.helper.service, self.rings[DapRole.HELPER]
         if request.kind is RequestKind.INIT_JOB:
             outcome = helper.init_job(request.body, ring, self.now)
         elif request.kind is RequestKind.CONTINUE_JOB:
@@ -187,7 +187,7 @@ class TwoServers:
 
     def exchange(self, lossy=0.0, deadly=0.0):
         """One turn of the leader: ask the helper, take its answers."""
-        ring = self.rings[Role.LEADER]
+        ring = self.rings[DapRole.LEADER]
         try:
             self._may_die(self.leader, deadly)
             requests = self.leader.service.requests(ring, self.now)
@@ -254,7 +254,7 @@ class TwoServers:
 
     def ask(self, start=None, duration=1, agg_param=b""):
         """A collection job: its id and its request."""
-        interval = None if start is None else Interval(start, duration)
+        interval = None if start is None else TimeInterval(start, duration)
         request = self.collector.request(interval, agg_param)
         return self.leader.service.collect(request.to_bytes()).resource, request
 

@@ -18,7 +18,7 @@ from hazemap.codec import digest, dumps
 from hazemap.encoders import Counts
 from hazemap.engines.memory import MemoryTable
 from hazemap.federated.device.reports.report_routes import one_hot
-from hazemap.federated.protocols.dap.client import Client
+from hazemap.federated.protocols.dap.client import DapClient
 from hazemap.federated.protocols.dap.report_credentials import HeldCredential, issued, report_key
 from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
 from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfig, HpkeConfigList
@@ -33,7 +33,7 @@ from hazemap.queries.noisy_queries import Query
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, Outside
-from hazemap.vdaf.hpke import Aead, Kdf, Kem, KeyPair
+from hazemap.vdaf.hpke import Aead, HpkeKeyPair, Kdf, Kem
 
 FILE = Path(__file__).parents[2] / "vectors" / "device" / "reports.json"
 TREE = Quadtree.around(Box(13.2, 52.4, 13.6, 52.6), 6)
@@ -50,7 +50,7 @@ def _keys(number: int) -> tuple[HpkeConfigList, ...]:
     """What both servers offer: a key that nobody here has the algorithm of, and one that everybody has."""
     found = []
     for who in ("leader", "helper"):
-        public = KeyPair.derived(Kem.X25519_HKDF_SHA256, _bytes(f"{who} {number}")).public
+        public = HpkeKeyPair.derived(Kem.X25519_HKDF_SHA256, _bytes(f"{who} {number}")).public
         usable = HpkeConfig(
             7 + number, Kem.X25519_HKDF_SHA256, Kdf.HKDF_SHA256, list(Aead)[(number + len(found)) % 3], public
         )
@@ -81,7 +81,7 @@ def reports() -> list[dict[str, Any]]:
         key = hashlib.sha256(sampling + task.campaign.encode()).digest()
         table = MemoryTable(np.zeros(rows, dtype=np.int64), {"lon": lon, "lat": lat}, key)
         [bits] = one_hot(bounded(query.encoder, table), (len(cells),))
-        client = Client(asked, vdaf_of(asked), *(each.preferred() for each in configs))
+        client = DapClient(asked, vdaf_of(asked), *(each.preferred() for each in configs))
         random = _bytes(f"random {number}", client.randomness_bytes)
         seconds = BEGUN + 86_400 * number
         found.append(

@@ -16,7 +16,7 @@ from hazemap.federated.device.reports.dap_report_upload import (
 )
 from hazemap.federated.protocols.dap.basic_types import ReportError
 from hazemap.federated.protocols.dap.problem_types import ProblemDocument, ProblemType
-from hazemap.federated.protocols.dap.task import BatchMode, Task
+from hazemap.federated.protocols.dap.task import BatchMode, DapTask
 from hazemap.federated.protocols.dap.upload_messages import (
     HPKE_CONFIG_LIST,
     Report09,
@@ -26,14 +26,14 @@ from hazemap.federated.protocols.dap.upload_messages import (
 )
 from hazemap.federated.protocols.dap.vdaf_configuration import CountConfiguration, HpkeConfig, HpkeConfigList
 from hazemap.federated.protocols.dap.versions import DAP_09, DAP_18
-from hazemap.vdaf.hpke import Kem, KeyPair
+from hazemap.vdaf.hpke import HpkeKeyPair, Kem
 
 TASK = b"t" * 32
 TASK_TEXT = "dHR0dHR0dHR0dHR0dHR0dHR0dHR0dHR0dHR0dHR0dHQ"
 
 
 def key(number: int) -> HpkeConfig:
-    return HpkeConfig(number, 0x20, 1, 1, KeyPair.derived(Kem.X25519_HKDF_SHA256, bytes([number]) * 32).public)
+    return HpkeConfig(number, 0x20, 1, 1, HpkeKeyPair.derived(Kem.X25519_HKDF_SHA256, bytes([number]) * 32).public)
 
 
 class Aggregator:
@@ -65,7 +65,9 @@ class Device:
     def __init__(self, leader: Aggregator, helper: Aggregator | None = None, version=DAP_18, reports: int = 9) -> None:
         self.time, self.slept, self.charged, self.reports = 1_000_000.0, [], 0, reports
         ends = "https://leader.example/", "https://helper.example/"
-        task = Task.created(TASK, b"i", *ends, 60, 10, BatchMode.TIME_INTERVAL, CountConfiguration(), version=version)
+        task = DapTask.created(
+            TASK, b"i", *ends, 60, 10, BatchMode.TIME_INTERVAL, CountConfiguration(), version=version
+        )
         caches = [HpkeCache(each, version, TASK, clock=lambda: self.time) for each in (leader, helper or Aggregator(2))]
         self.upload = ReportUpload(
             task, AdditiveVdaf(), *caches, self.charge, clock=lambda: self.time, sleep=self.sleep, backoff=Backoff()

@@ -36,7 +36,7 @@ from hazemap.federated.trust.two_server_tasks import whole_tree
 from hazemap.privacy.budget import PureDP
 from hazemap.queries.noisy_queries import Query
 from hazemap.tables.contribution_bounding import AtMostRows
-from hazemap.vdaf.hpke import KeyPair
+from hazemap.vdaf.hpke import HpkeKeyPair
 
 ONE, TWO, THREE = (f"https://{name}.example/" for name in ("one", "two", "three"))
 PINNED = ISSUER.public.hex()
@@ -48,7 +48,7 @@ class Server:
     """An aggregator that shows a key, and takes reports while it is `there`."""
 
     def __init__(self):
-        pair = KeyPair.derived(SUITE.kem, bytes(32))
+        pair = HpkeKeyPair.derived(SUITE.kem, bytes(32))
         self.config = HpkeConfig(7, SUITE.kem, SUITE.kdf, SUITE.aead, pair.public)
         self.there, self.bodies, self.status = True, [], 200
 

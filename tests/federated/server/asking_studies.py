@@ -11,7 +11,7 @@ from tests.federated.server.fleet import AS_OPERATOR, Anything, FakeDevice, Town
 from hazemap.codec import dumps
 from hazemap.encoders.encoder import total
 from hazemap.federated.device.recipes.recipe_check import check_recipe
-from hazemap.federated.protocols.secure_aggregation.client import Client
+from hazemap.federated.protocols.secure_aggregation.client import SecureSumClient
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.recipes.features import Feature, PrefixTree
 from hazemap.federated.recipes.policy_document import SignedPolicy, from_toml
@@ -89,14 +89,14 @@ class Typist(FakeDevice):
 
     text: str = "hello"
 
-    def _client(self, task: Task) -> Client:
+    def _client(self, task: Task) -> SecureSumClient:
         def contribution(terms):
             check(task, terms)
             rows = PersonRows(((self.text,),), self.identity.public)
             return randomised(task.randomiser, total(task.question.encoder, rows), Stream.from_os())
 
         paid = lambda *_: self.contributed.append((task.campaign, task.round))  # noqa: E731
-        return Client(self.identity, Anything(), contribution, pay=paid)
+        return SecureSumClient(self.identity, Anything(), contribution, pay=paid)
 
 
 def typists(number):

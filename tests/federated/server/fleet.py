@@ -12,7 +12,7 @@ import numpy as np
 from hazemap.codec import dumps, loads
 from hazemap.encoders.encoder import total
 from hazemap.engines.memory import MemoryTable
-from hazemap.federated.protocols.secure_aggregation.client import Client
+from hazemap.federated.protocols.secure_aggregation.client import SecureSumClient
 from hazemap.federated.protocols.secure_aggregation.enrolment_proof import Challenge, origin
 from hazemap.federated.protocols.secure_aggregation.session_parameters import SessionParameters
 from hazemap.federated.server.campaign_spec import Campaign
@@ -52,7 +52,7 @@ class FakeDevice:
     declines: str = ""
     deposit: str = ""
     broken: Callable[[int, bytes], bytes] | None = None
-    clients: dict[str, Client] = field(default_factory=dict)
+    clients: dict[str, SecureSumClient] = field(default_factory=dict)
     answered: list[tuple[str, int]] = field(default_factory=list)
     unmasked: set[tuple[str, int]] = field(default_factory=set)
     contributed: list[tuple[str, int]] = field(default_factory=list)
@@ -110,7 +110,7 @@ class FakeDevice:
         self.answered.append((session, stage))
         return True
 
-    def _client(self, task: Task) -> Client:
+    def _client(self, task: Task) -> SecureSumClient:
         row = {"lon": self.lon, "lat": self.lat, "mark": self.mark}
         table = MemoryTable(np.array([0]), {name: np.array([value]) for name, value in row.items()})
 
@@ -120,7 +120,7 @@ class FakeDevice:
             return sums if task.randomiser is None else randomised(task.randomiser, sums, Stream.from_os())
 
         paid = lambda *_: self.contributed.append((task.campaign, task.round))  # noqa: E731
-        return Client(self.identity, Anything(), contribution, pay=paid)
+        return SecureSumClient(self.identity, Anything(), contribution, pay=paid)
 
 
 @dataclass

@@ -16,7 +16,7 @@ from hazemap.algorithms import Adaptive
 from hazemap.cells import NOWHERE, Leaves, WholeDomain
 from hazemap.encoders import Concatenation, Counts
 from hazemap.errors import InputError, Refused, Unanswerable
-from hazemap.federated.protocols.dap.basic_types import Role
+from hazemap.federated.protocols.dap.basic_types import DapRole
 from hazemap.federated.protocols.dap.privacy_parameters import Nowhere, WalkTerms
 from hazemap.federated.protocols.dap.problem_types import DapProblem
 from hazemap.federated.protocols.dap.vdaf_configuration import Poplar1Configuration
@@ -97,11 +97,11 @@ def trust():
     made = []
 
     def make(tree, terms, draw=silent):
-        from hazemap.federated.protocols.dap.basic_types import Interval
+        from hazemap.federated.protocols.dap.basic_types import TimeInterval
 
         line = Line(tree, terms, draw)
         made.append(line)
-        return CollectedOneReport(line, Interval(HOUR, 1))
+        return CollectedOneReport(line, TimeInterval(HOUR, 1))
 
     yield make
     for line in made:
@@ -251,6 +251,6 @@ def test_a_run_spends_what_people_paid_and_walks_in_the_tree_that_they_were_told
     line = asking._client
     no_walk = type("Collector", (), {"task": replace(line.collector.task, walk=None)})
     with pytest.raises(InputError, match="--questions"):
-        CollectedOneReport(type("Client", (), {"collector": no_walk}), asking._interval)
+        CollectedOneReport(type("DapClient", (), {"collector": no_walk}), asking._interval)
     assert asking.answers(Query)
-    assert line.two.noise == {Role.LEADER: [], Role.HELPER: []}
+    assert line.two.noise == {DapRole.LEADER: [], DapRole.HELPER: []}

@@ -13,7 +13,7 @@ from tests.issuing import signed_keys
 
 from hazemap.codec import dumps, loads
 from hazemap.errors import InputError, Refused, TranscriptMismatch
-from hazemap.federated.protocols.dap.basic_types import Interval
+from hazemap.federated.protocols.dap.basic_types import TimeInterval
 from hazemap.federated.protocols.dap.collector import AggregateResult
 from hazemap.federated.protocols.dap.report_credentials import HeldCredential, report_key
 from hazemap.federated.recipes.policy import Carrier
@@ -143,7 +143,7 @@ def servers(monkeypatch):
         given.append([each["leader"].task.id for each in files])
 
     def collected(_rounds, asked, *_):
-        interval = Interval(asked.begun // PRECISION, 2)
+        interval = TimeInterval(asked.begun // PRECISION, 2)
         return [AggregateResult(12, interval, tuple([6] * asked.task.question.size))]
 
     monkeypatch.setattr(networked_two_servers, "provision", provision)
@@ -343,7 +343,7 @@ def test_sums_of_reports_are_unbiased_and_as_wide_as_is_said_and_sums_as_they_ar
     found, raw, blank = [], [], task.blank
     for _ in range(200):
         sums = law.sums(stream, counts, 1_000) + sum(blank.draw(stream, 6) for _ in range(2))
-        answer = _answered(round_, [AggregateResult(1_000, Interval(0, 2), tuple(sums.tolist()))])
+        answer = _answered(round_, [AggregateResult(1_000, TimeInterval(0, 2), tuple(sums.tolist()))])
         found.append(answer.sums)
         raw.append(sums)
     assert answer.people == 1_000 and answer.chances == law.chances
@@ -368,7 +368,7 @@ def test_sums_of_reports_are_unbiased_and_as_wide_as_is_said_and_sums_as_they_ar
 )
 def test_sums_that_cannot_be_of_reports_are_not_published(count, sums, why):
     with pytest.raises((Refused, TranscriptMismatch), match=why):
-        _answered(carried(), [AggregateResult(count, Interval(0, 2), sums)])
+        _answered(carried(), [AggregateResult(count, TimeInterval(0, 2), sums)])
 
 
 def test_a_statement_says_that_one_honest_servers_reports_of_nobody_hide_a_person():

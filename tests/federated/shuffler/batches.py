@@ -9,11 +9,11 @@ from hazemap.federated.protocols.shuffle.submission import issued, submitted
 from hazemap.federated.service.store import Contradiction, Store
 from hazemap.federated.shuffler.shuffler_service import SCHEMA, BatchLimits, ShufflerService
 from hazemap.privacy.signing_identities import Identity
-from hazemap.vdaf.hpke import Kem, KeyPair
+from hazemap.vdaf.hpke import HpkeKeyPair, Kem
 
 NOW = 1_000_000
 ISSUER, SECRET = Identity.from_bytes(b"i" * 32), b"s" * 32
-KEY = KeyPair.derived(Kem.X25519_HKDF_SHA256, b"k" * 32)
+KEY = HpkeKeyPair.derived(Kem.X25519_HKDF_SHA256, b"k" * 32)
 TERMS = BatchTerms(1, b"n" * 16, ISSUER.public, b"a" * 32, b"c" * 32, 2, 50, 3, 6, NOW + 100)
 LIMITS = BatchLimits(least=2, largest=1 << 20, keep=1_000)
 

@@ -39,11 +39,11 @@ from hazemap.privacy.signing_identities import Identity
 from hazemap.queries.noisy_queries import Query
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows
-from hazemap.vdaf.hpke import Kem, KeyPair
+from hazemap.vdaf.hpke import HpkeKeyPair, Kem
 
 URL = "http://127.0.0.1:8473/"
 SERVER, STRANGER = Identity.from_bytes(b"s" * 32), Identity.from_bytes(b"x" * 32)
-MIX, ANALYSER = (KeyPair.derived(Kem.X25519_HKDF_SHA256, each * 32) for each in (b"m", b"a"))
+MIX, ANALYSER = (HpkeKeyPair.derived(Kem.X25519_HKDF_SHA256, each * 32) for each in (b"m", b"a"))
 PIN = sha256(MIX.public).hexdigest()
 RULES = Policy(people=60, survivors=45, corrupt=Fraction(1, 10), finest=0, shufflers=(f"{URL}#{PIN}",))
 TREE = Quadtree.world(depth=2)

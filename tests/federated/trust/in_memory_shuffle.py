@@ -18,7 +18,7 @@ from hazemap.machine_code.arrays import Ints
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.random_stream import Stream, in_any_order
 from hazemap.queries.noisy_queries import Answer, Question
-from hazemap.vdaf.hpke import Kem, KeyPair
+from hazemap.vdaf.hpke import HpkeKeyPair, Kem
 
 
 class Shuffler:
@@ -106,7 +106,7 @@ class InMemoryShuffle(ShuffledParts):
         super().__init__(table, batch, stream, dropping)
         self._people = list(one_by_one(table))
         self._asked: Ints | None = None
-        self._key = KeyPair.derived(Kem.X25519_HKDF_SHA256, self._stream.words(4).tobytes())
+        self._key = HpkeKeyPair.derived(Kem.X25519_HKDF_SHA256, self._stream.words(4).tobytes())
 
     def answer(self, question: Question, price: Budget) -> Answer:
         """Draw people, have each send their parts, shuffle them, open them and add them up."""

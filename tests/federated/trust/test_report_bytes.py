@@ -20,7 +20,7 @@ from hazemap.queries.algorithm_session import Unrecorded, run
 from hazemap.tables.contribution_bounding import AtMostRows
 from hazemap.trust.curator import Curator
 from hazemap.vdaf.circuits import shortest_chunk_length
-from hazemap.vdaf.hpke import Kem, KeyPair
+from hazemap.vdaf.hpke import HpkeKeyPair, Kem
 from hazemap.vdaf.poplar1 import Poplar1
 from hazemap.vdaf.prio3 import prio3_histogram, prio3_multihot_count_vec
 
@@ -49,7 +49,7 @@ def test_one_report_is_as_long_as_poplar1_makes_it():
 def test_shuffled_parts_are_as_long_as_a_person_s_messages():
     batch = ReportBatch(300, 300)
     terms = terms_of(COUNTS, noise_of(COUNTS, PureDP(1), batch), batch)
-    key = KeyPair.derived(Kem.X25519_HKDF_SHA256, bytes(32))
+    key = HpkeKeyPair.derived(Kem.X25519_HKDF_SHA256, bytes(32))
     sent = messages(terms, key.public, np.zeros(terms.size, dtype=np.int64), Stream.fixed(b"sizes"))
     assert sum(map(len, sent)) == terms.bytes_a_person
     assert report_bytes.of_shuffled_parts(TRANSCRIPT, PureDP(1), batch) > 16

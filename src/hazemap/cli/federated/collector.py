@@ -17,7 +17,7 @@ from hazemap.specs.spec_fields import RELEASE
 if TYPE_CHECKING:
     import httpx
 
-    from hazemap.federated.protocols.dap.basic_types import Interval
+    from hazemap.federated.protocols.dap.basic_types import TimeInterval
     from hazemap.federated.protocols.dap.vdaf_configuration import VdafConfiguration
 
 app = typer.Typer(
@@ -106,7 +106,7 @@ def task(
     from hazemap.federated.aggregator.task_records import measurement_of, noise_within
     from hazemap.federated.protocols.dap.privacy_parameters import Nowhere, WalkTerms
     from hazemap.federated.protocols.dap.resource_paths import id_text
-    from hazemap.federated.protocols.dap.task import BatchMode, Task
+    from hazemap.federated.protocols.dap.task import BatchMode, DapTask
     from hazemap.federated.protocols.dap.versions import VERSIONS
     from hazemap.specs.parsing import budget
     from hazemap.vdaf.poplar1 import MOST_PREFIXES
@@ -122,7 +122,7 @@ def task(
         walk = WalkTerms.of(budget(epsilon, delta, None), levels, prefixes or MOST_PREFIXES, nowhere)
     elif epsilon is not None:
         privacy = noise_within(measured, _number(epsilon), _number(delta or "0"), levels)
-    made = Task.created(
+    made = DapTask.created(
         os.urandom(32),
         b"hazemap",
         leader,
@@ -159,13 +159,13 @@ class BatchOptions:
     ] = 600
     trust_certificate: TrustCertificate = None
 
-    def interval(self, start: int, precision: int) -> "Interval":
+    def interval(self, start: int, precision: int) -> "TimeInterval":
         """The interval of the batch, in units of a task's time precision; `InputError` for one between two units."""
-        from hazemap.federated.protocols.dap.basic_types import Interval
+        from hazemap.federated.protocols.dap.basic_types import TimeInterval
 
         if start % precision or (self.seconds or precision) % precision:
             raise InputError(f"batches begin and end at whole multiples of {precision} s")
-        return Interval(start // precision, (self.seconds or precision) // precision)
+        return TimeInterval(start // precision, (self.seconds or precision) // precision)
 
     def client(self) -> "httpx.Client":
         """The line to the servers; `FileError` for a file without certificates."""

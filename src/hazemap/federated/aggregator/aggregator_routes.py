@@ -38,7 +38,7 @@ from hazemap.federated.protocols.dap.problem_types import DapProblem, ProblemDoc
 from hazemap.federated.protocols.dap.resource_paths import (
     PROBLEM,
     PROVISIONING,
-    Message,
+    DapMessage,
     id_text,
     message_name,
     read_id,
@@ -331,7 +331,7 @@ def _problem(document: ProblemDocument, headers: Mapping[str, str] | None = None
     return Response(document.to_json(), document.status, headers, PROBLEM)
 
 
-async def _body(request: Request, kind: type[Message], most: int = BODY) -> bytes:
+async def _body(request: Request, kind: type[DapMessage], most: int = BODY) -> bytes:
     """The body of a request that says it is such a message."""
     content_type = request.headers.get("content-type", "")
     if message_name(content_type) != kind.NAME:
@@ -343,11 +343,11 @@ def _resource(request: Request) -> bytes:
     return read_id(request.path_params["resource"], JOB_ID)
 
 
-def _answer(kind: type[Message], body: bytes) -> Response:
+def _answer(kind: type[DapMessage], body: bytes) -> Response:
     return Response(body, media_type=kind.media_type())
 
 
-def _created(request: Request, kind: type[Message], resource: bytes, body: bytes) -> Response:
+def _created(request: Request, kind: type[DapMessage], resource: bytes, body: bytes) -> Response:
     """A resource with its place; without a body it is not ready yet."""
     headers = {"Location": f"{request.url.path}/{id_text(resource)}"}
     if not body:

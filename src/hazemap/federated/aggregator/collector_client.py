@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hazemap.errors import CodecError, InputError, NotOpened, Refused, Unreachable
 from hazemap.federated.aggregator.leader_driver import check_endpoint
 from hazemap.federated.aggregator.task_file import TaskFile
-from hazemap.federated.protocols.dap.basic_types import JOB_ID, Interval
+from hazemap.federated.protocols.dap.basic_types import JOB_ID, TimeInterval
 from hazemap.federated.protocols.dap.collection_messages import CollectionJobReq, CollectionJobResp
 from hazemap.federated.protocols.dap.collector import AggregateResult, Collector
 from hazemap.federated.protocols.dap.problem_types import ProblemType, read_problem
@@ -15,7 +15,7 @@ from hazemap.federated.protocols.dap.report_sizes import longest_result
 from hazemap.federated.protocols.dap.resource_paths import collection_jobs, read_id
 from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
 from hazemap.federated.service.operator_line import asked
-from hazemap.vdaf.hpke import Kem, KeyPair
+from hazemap.vdaf.hpke import HpkeKeyPair, Kem
 
 if TYPE_CHECKING:
     import httpx
@@ -37,14 +37,16 @@ class CollectorClient:
         if file.collector is None or file.collector_key is None or file.peer_token is None:
             raise InputError(f"this is the file of a {file.party}: a collector takes its own")
         check_endpoint(file.task.leader)
-        pair = KeyPair(Kem(file.collector.kem), file.collector_key)
+        pair = HpkeKeyPair(Kem(file.collector.kem), file.collector_key)
         self.collector = Collector(file.task, vdaf_of(file.task), file.collector, pair)
         leader = file.task.leader
         self._base = leader if leader.endswith("/") else f"{leader}/"
         self._http, self._clock, self._sleep = http, clock, sleep
         self._headers = {"Authorization": f"Bearer {file.peer_token}"}
 
-    def collect(self, interval: Interval | None = None, agg_param: bytes = b"", wait: float = 600) -> AggregateResult:
+    def collect(
+        self, interval: TimeInterval | None = None, agg_param: bytes = b"", wait: float = 600
+    ) -> AggregateResult:
         """The sums of a batch, once both aggregators have released them; the same request gives the same result.
 
         `NotOpened` if the batch is not ready within `wait` seconds or has too few reports, `Refused` if it may not be

@@ -26,7 +26,7 @@ from hazemap.federated.protocols.dap.basic_types import HpkeCiphertext
 from hazemap.federated.protocols.dap.input_share_opening import DecryptionKeys
 from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfig, HpkeConfigList
 from hazemap.federated.service.store import Store, Write
-from hazemap.vdaf.hpke import Aead, CipherSuite, Kdf, Kem, KeyPair
+from hazemap.vdaf.hpke import Aead, CipherSuite, HpkeKeyPair, Kdf, Kem
 
 PENDING: Final = 3_600
 ACTIVE: Final = 12 * 7 * 86_400
@@ -41,13 +41,14 @@ class HpkeKey:
     """A key, and when it was made (seconds after the epoch)."""
 
     config: HpkeConfig
-    pair: KeyPair = field(repr=False)
+    pair: HpkeKeyPair = field(repr=False)
     created: int
 
     def state(self, now: int) -> str:
         """Where in its life it is.
 
-        >>> key = HpkeKey(HpkeConfig(1, 0x20, 1, 1, bytes(32)), KeyPair.derived(Kem.X25519_HKDF_SHA256, bytes(32)), 0)
+        >>> pair = HpkeKeyPair.derived(Kem.X25519_HKDF_SHA256, bytes(32))
+        >>> key = HpkeKey(HpkeConfig(1, 0x20, 1, 1, bytes(32)), pair, 0)
         >>> [key.state(at) for at in (0, PENDING, PENDING + ACTIVE, PENDING + ACTIVE + EXPIRED)]
         ['pending', 'active', 'expired', 'forgotten']
         """
@@ -115,7 +116,7 @@ class HpkeKeyStore:
         config = next((number for number in (*range(1, 256), 0) if number not in taken), None)
         if config is None:
             raise StoreError("all 256 ids of HPKE keys are taken: see that the clock is right, and wait a day")
-        return [self._write(config, KeyPair.derived(SUITE.kem, randomness[:32]), now, randomness[32 : 32 + _NONCE])]
+        return [self._write(config, HpkeKeyPair.derived(SUITE.kem, randomness[:32]), now, randomness[32 : 32 + _NONCE])]
 
     def forgotten(self, now: int) -> list[Write]:
         """What deletes the keys whose life is over, for good; then call `reload`."""
@@ -126,7 +127,7 @@ class HpkeKeyStore:
         """Read the keys anew."""
         self._keys = self._read()
 
-    def _write(self, config: int, pair: KeyPair, now: int, nonce: bytes) -> Write:
+    def _write(self, config: int, pair: HpkeKeyPair, now: int, nonce: bytes) -> Write:
         sealed = nonce + self._aead.encrypt(nonce, pair.private, _bound(config, pair.kem))
         sql = "INSERT INTO hpke_keys VALUES (?, ?, ?, ?, ?, ?)"
         return Write(sql, (config, int(SUITE.kem), int(SUITE.kdf), int(SUITE.aead), sealed, now))
@@ -142,7 +143,7 @@ class HpkeKeyStore:
                     "the HPKE keys of this database were written with another folder's secret: "
                     "give this aggregator the folder that it was started with"
                 ) from None
-            pair = KeyPair(Kem(kem), private)
+            pair = HpkeKeyPair(Kem(kem), private)
             keys.append(HpkeKey(HpkeConfig(config, kem, kdf, aead, pair.public), pair, created))
         return keys
 

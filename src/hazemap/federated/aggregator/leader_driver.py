@@ -18,7 +18,7 @@ from hazemap.federated.protocols.dap.basic_types import JOB_ID
 from hazemap.federated.protocols.dap.collection_messages import AggregateShareReq
 from hazemap.federated.protocols.dap.leader_jobs import AbandonedJob
 from hazemap.federated.protocols.dap.problem_types import ProblemType, read_problem
-from hazemap.federated.protocols.dap.resource_paths import Message, aggregate_shares, aggregation_jobs, read_id
+from hazemap.federated.protocols.dap.resource_paths import DapMessage, aggregate_shares, aggregation_jobs, read_id
 from hazemap.federated.service.operator_line import WORDS, asked_async
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ WORKERS: Final = 2
 """Workers on a task: while one verifies, the helper works for the other."""
 ONCE: Final = 2
 """Requests that a worker sends at a time."""
-_MESSAGES: Final[dict[RequestKind, type[Message]]] = {
+_MESSAGES: Final[dict[RequestKind, type[DapMessage]]] = {
     RequestKind.INIT_JOB: AggregationJobInitReq,
     RequestKind.CONTINUE_JOB: AggregationJobContinueReq,
     RequestKind.AGGREGATE_SHARE: AggregateShareReq,

@@ -16,21 +16,21 @@ from time import time
 from typing import Any, Final
 
 from hazemap.errors import CodecError, FileError, InputError
-from hazemap.federated.protocols.dap.basic_types import TASK_ID, Role
+from hazemap.federated.protocols.dap.basic_types import TASK_ID, DapRole
 from hazemap.federated.protocols.dap.resource_paths import id_text, read_id
-from hazemap.federated.protocols.dap.task import MOST_REPORTS, Task
+from hazemap.federated.protocols.dap.task import MOST_REPORTS, DapTask
 from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
 from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfig
 from hazemap.federated.protocols.dap.versions import VERSIONS
 from hazemap.federated.service.access_tokens import kept
 from hazemap.files.atomic_write import whole
 from hazemap.files.text_files import read_text, toml_table
-from hazemap.vdaf.hpke import KeyPair
+from hazemap.vdaf.hpke import HpkeKeyPair
 
 LARGEST: Final = 1 << 20
 """Letters of a file."""
 _KEY = 32
-ROLES: Final = {"leader": Role.LEADER, "helper": Role.HELPER}
+ROLES: Final = {"leader": DapRole.LEADER, "helper": DapRole.HELPER}
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class TaskFile:
     """A task as one party knows it. Who has no need of a field has None."""
 
     party: str
-    task: Task
+    task: DapTask
     verify_key: bytes | None = field(default=None, repr=False)
     collector: HpkeConfig | None = None
     collector_key: bytes | None = field(default=None, repr=False)
@@ -102,7 +102,7 @@ class TaskFile:
         if data["version"] not in VERSIONS:
             raise InputError(f"the version is one of {', '.join(VERSIONS)}")
         configuration = _bytes(data, "configuration") or b""
-        task = Task.read(read_id(data["task_id"], TASK_ID), configuration, VERSIONS[data["version"]])
+        task = DapTask.read(read_id(data["task_id"], TASK_ID), configuration, VERSIONS[data["version"]])
         config = _bytes(data, "collector_hpke_config")
         found = cls(
             data["party"],
@@ -163,7 +163,7 @@ _NEEDED: Final = {
 
 
 def new_task_files(
-    task: Task, draw: Callable[[int], bytes], report_expiry: int | None = None, open_reports: int | None = None
+    task: DapTask, draw: Callable[[int], bytes], report_expiry: int | None = None, open_reports: int | None = None
 ) -> dict[str, TaskFile]:
     """One file a party for a new task, with fresh keys and tokens; `draw` gives fresh random bytes.
 
@@ -171,7 +171,7 @@ def new_task_files(
     """
     from hazemap.federated.aggregator.hpke_key_ring import SUITE
 
-    pair = KeyPair.derived(SUITE.kem, draw(_KEY))
+    pair = HpkeKeyPair.derived(SUITE.kem, draw(_KEY))
     config = HpkeConfig(draw(1)[0], SUITE.kem, SUITE.kdf, SUITE.aead, pair.public)
     key = draw(vdaf_of(task).VERIFY_KEY_SIZE)
     leaders, collectors = (id_text(draw(_KEY)) for _ in range(2))

@@ -19,11 +19,11 @@ from hazemap.errors import InputError
 from hazemap.federated.aggregator.task_file import ROLES, TaskFile
 from hazemap.federated.protocols.dap.aggregator_changes import AggregationJob, CollectionJob
 from hazemap.federated.protocols.dap.aggregator_task import AggregatorTask, DrawNoise
-from hazemap.federated.protocols.dap.basic_types import BATCH_ID, Interval, Role
+from hazemap.federated.protocols.dap.basic_types import BATCH_ID, DapRole, TimeInterval
 from hazemap.federated.protocols.dap.batches import Batch, BucketShard
 from hazemap.federated.protocols.dap.privacy_parameters import MICRO, PrivacyParameters
 from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
-from hazemap.federated.protocols.dap.upload_messages import Report
+from hazemap.federated.protocols.dap.upload_messages import DapReport
 from hazemap.federated.protocols.dap.vdaf_configuration import (
     CountConfiguration,
     HistogramConfiguration,
@@ -175,19 +175,19 @@ class TaskRecords:
         )
         return (bytes(rows[0][0]), bytes(rows[0][1])) if rows else None
 
-    def reports(self, report_ids: Collection[bytes]) -> dict[bytes, Report]:
+    def reports(self, report_ids: Collection[bytes]) -> dict[bytes, DapReport]:
         """Those of the reports that still are whole, by their ids."""
         sql = "SELECT report, body FROM reports WHERE task = ? AND body IS NOT NULL"
         rows = self._listed(report_ids, sql, self._task)
-        return {bytes(report): Report.from_bytes(bytes(body)) for report, body in rows}
+        return {bytes(report): DapReport.from_bytes(bytes(body)) for report, body in rows}
 
-    def waiting(self, level: int, batch: Batch | None, most: int) -> list[Report]:
+    def waiting(self, level: int, batch: Batch | None, most: int) -> list[DapReport]:
         """Reports that no job has claimed at this level, of these times, the oldest first.
 
         Ids are looked up for many jobs at once: who waits is found by passing over all who were claimed.
         """
         first, last = (0, LATEST) if batch is None or len(batch.first) == BATCH_ID else batch_times(batch)
-        found, asked = list[Report](), (level, first, last)
+        found, asked = list[DapReport](), (level, first, last)
         ahead = self._ahead.get(asked) or self._unclaimed(*asked)
         while ahead and not found:
             some = list(islice(ahead, max(most, _LOOKED_AT)))
@@ -256,7 +256,7 @@ class TaskRecords:
             None if first is None else Batch(bytes(first), bytes(last)),
             _bytes(helper_request),
             count,
-            None if start is None else Interval(start, duration),
+            None if start is None else TimeInterval(start, duration),
             _bytes(share),
             _bytes(answer),
             _bytes(problem),
@@ -334,7 +334,7 @@ def aggregator_task(file: TaskFile, stream: Callable[[], Stream] = Stream.from_o
     return AggregatorTask(task, role, vdaf_of(task), file.verify_key, file.collector, noise, *terms)
 
 
-def register_tasks(store: Store, files: Iterable[TaskFile], role: Role) -> dict[bytes, int]:
+def register_tasks(store: Store, files: Iterable[TaskFile], role: DapRole) -> dict[bytes, int]:
     """The number of each task in the store; `InputError` for a file of another role, or a task that has changed."""
     numbers = {bytes(task): (number, bytes(terms)) for number, task, terms in store.read("SELECT * FROM tasks")}
     after = max((number for number, _ in numbers.values()), default=0)

@@ -35,7 +35,7 @@ from hazemap.federated.protocols.dap.aggregator_changes import (
     SpendCredentials,
 )
 from hazemap.federated.protocols.dap.aggregator_task import AggregatorTask
-from hazemap.federated.protocols.dap.basic_types import BATCH_ID, Role
+from hazemap.federated.protocols.dap.basic_types import BATCH_ID, DapRole
 from hazemap.federated.protocols.dap.batches import Batch
 from hazemap.federated.protocols.dap.collection_messages import AggregateShareReq, CollectionJobReq
 from hazemap.federated.protocols.dap.helper import ContinueJob, Helper
@@ -464,7 +464,7 @@ def expiry_writes(number: int, task: AggregatorTask, now: int) -> list[Write]:
     released = f"UPDATE jobs SET request = NULL WHERE {given_up}"  # noqa: S608 - ours
     return [
         Write(_MARK, (number, task.earliest(now))),
-        *([Write(released, (number,) * 3)] if task.role is Role.HELPER else []),
+        *([Write(released, (number,) * 3)] if task.role is DapRole.HELPER else []),
         Write(reports, (number,) * 5),
         Write(claims, (number,) * 3),
         Write(shards, (number,) * 2),

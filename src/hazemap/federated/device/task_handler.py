@@ -22,7 +22,7 @@ from hazemap.federated.device.server_task import TASKS, ServerTask, parse_task
 from hazemap.federated.device.store.answer_records import GRACE, SessionRecord
 from hazemap.federated.device.store.encrypted_store import StoreWrite
 from hazemap.federated.protocols.chained_log import LogHead
-from hazemap.federated.protocols.secure_aggregation.client import Client
+from hazemap.federated.protocols.secure_aggregation.client import SecureSumClient
 from hazemap.federated.protocols.secure_aggregation.messages import Invitation, Stage
 from hazemap.federated.protocols.secure_aggregation.session_parameters import SessionParameters
 from hazemap.federated.trust.checked_contribution import contribution
@@ -148,7 +148,7 @@ class TaskHandler:
             line = weighed.entry(now)
         text, said = work.task, _AnswerNotes(line)
         saved: list[bytes] = []
-        client = Client(
+        client = SecureSumClient(
             self._identity(),
             account.policy.floors(task),
             lambda terms: self._contribution(text, terms, said, now),
@@ -167,7 +167,7 @@ class TaskHandler:
     def _next(self, work: ServerTask, record: SessionRecord, now: datetime) -> TaskResponse:
         account = self.account
         said, saved = _AnswerNotes(account.log.line(record.number)), list[bytes]()
-        client = Client.resume(
+        client = SecureSumClient.resume(
             record.state,
             self._identity(),
             account.policy.floors(parse_task(record.task)),

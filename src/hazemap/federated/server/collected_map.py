@@ -15,7 +15,7 @@ from hazemap.cellmap import CellMap
 from hazemap.errors import InputError
 from hazemap.estimate.marked_counts import MarkedCounts, is_about_sides
 from hazemap.execution.release_assembly import released
-from hazemap.federated.protocols.dap.task import Task
+from hazemap.federated.protocols.dap.task import DapTask
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.server.campaign_spec import Campaign, prices_of
 from hazemap.federated.server.campaign_status import so_far
@@ -90,7 +90,7 @@ def _statement(
     )
 
 
-def _parties(task: Task) -> str:
+def _parties(task: DapTask) -> str:
     return (
         f"the leader is {task.leader}, the helper {task.helper}: these two must not work together. Whoever collects "
         "holds the key that opens their noisy sums"

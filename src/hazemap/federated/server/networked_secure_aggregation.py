@@ -20,7 +20,7 @@ import numpy as np
 from hazemap.codec import dumps
 from hazemap.errors import InputError, NotOpened, TranscriptMismatch, Unreachable
 from hazemap.federated.aggregator.collector_client import LONGEST, CollectorClient
-from hazemap.federated.protocols.dap.basic_types import Interval
+from hazemap.federated.protocols.dap.basic_types import TimeInterval
 from hazemap.federated.protocols.dap.collector import AggregateResult
 from hazemap.federated.server.campaign_house import CampaignRounds, OrderedRounds, sample
 from hazemap.federated.server.campaign_store import exchange_write
@@ -298,7 +298,7 @@ PATIENCE = 600.0
 
 def collected(
     client: CollectorClient,
-    interval: Interval,
+    interval: TimeInterval,
     agg_param: bytes = b"",
     wait: float = PATIENCE,
     pause: Callable[[float], None] = sleep,

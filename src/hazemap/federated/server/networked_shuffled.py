@@ -39,7 +39,7 @@ from hazemap.federated.trust.shuffled import (
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.random_stream import Stream
 from hazemap.queries.noisy_queries import Answer, Query, Question
-from hazemap.vdaf.hpke import Kem, KeyPair
+from hazemap.vdaf.hpke import HpkeKeyPair, Kem
 
 log = logging.getLogger("hazemap.federated.server")
 
@@ -75,7 +75,7 @@ class NetworkedShuffled(CarriedCampaign):
         import httpx
 
         announcement, carried = await self.announced(await asyncio.to_thread(self.task, question, price))
-        key = KeyPair.derived(Kem.X25519_HKDF_SHA256, announcement.secret[:KEY])
+        key = HpkeKeyPair.derived(Kem.X25519_HKDF_SHA256, announcement.secret[:KEY])
         issuer, secret = self.house.identity, announcement.secret[KEY:]
         terms = await asyncio.to_thread(batch_terms, carried, issuer.public, key.public)
 
@@ -136,7 +136,7 @@ async def patiently(work: Callable[[], Awaitable[T]]) -> T:
         pause = min(2 * pause, 30.0)
 
 
-def _answered(carried: CarriedTask, key: KeyPair, messages: Sequence[bytes]) -> Answer:
+def _answered(carried: CarriedTask, key: HpkeKeyPair, messages: Sequence[bytes]) -> Answer:
     """The noisy sums of a whole batch, and the law of the noise that is really in them. Some 100 µs a message.
 
     `Refused` for one that must not be published.

@@ -22,7 +22,7 @@ from hazemap.federated.aggregator.task_file import TaskFile, new_task_files
 from hazemap.federated.protocols.dap.collector import AggregateResult
 from hazemap.federated.protocols.dap.report_credentials import issued, keys_statement
 from hazemap.federated.protocols.dap.resource_paths import PROVISIONING
-from hazemap.federated.protocols.dap.task import Task as DapTask
+from hazemap.federated.protocols.dap.task import DapTask
 from hazemap.federated.server.announced_rounds import Announcement, Issue, check_counted
 from hazemap.federated.server.campaign_spec import ORDER, Campaign
 from hazemap.federated.server.carried_rounds import CarriedCampaign, CarriedRounds

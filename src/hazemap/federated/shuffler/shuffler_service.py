@@ -24,7 +24,7 @@ from hazemap.federated.protocols.shuffle.submission import read_submission
 from hazemap.federated.service.store import Contradiction, Schema, Store, Write
 from hazemap.federated.shuffler.analyser_client import FIRST
 from hazemap.privacy.random_stream import Stream, in_any_order
-from hazemap.vdaf.hpke import KeyPair
+from hazemap.vdaf.hpke import HpkeKeyPair
 
 LONGEST = 30 * 86_400
 """Seconds that a batch may be open."""
@@ -143,7 +143,7 @@ class ShufflerService:
     def __init__(
         self,
         store: Store,
-        key: KeyPair,
+        key: HpkeKeyPair,
         limits: BatchLimits | None = None,
         stream: Callable[[], Stream] = Stream.from_os,
     ) -> None:

@@ -20,12 +20,11 @@ from hazemap.cells import Leaves, Tree
 from hazemap.codec import digest
 from hazemap.encoders import Counts
 from hazemap.errors import InputError, Unanswerable
-from hazemap.federated.protocols.dap.basic_types import Interval
+from hazemap.federated.protocols.dap.basic_types import TimeInterval
 from hazemap.federated.protocols.dap.blank_reports import BlankReports
 from hazemap.federated.protocols.dap.privacy_parameters import MICRO, PrivacyParameters, WalkTerms
 from hazemap.federated.protocols.dap.report_credentials import ReportAdmission
-from hazemap.federated.protocols.dap.task import BatchMode
-from hazemap.federated.protocols.dap.task import Task as DapTask
+from hazemap.federated.protocols.dap.task import BatchMode, DapTask
 from hazemap.federated.protocols.dap.vdaf_configuration import (
     MultihotConfiguration,
     Poplar1Configuration,
@@ -172,9 +171,9 @@ def walked(carried: CarriedTask) -> tuple[Tree, Bounding]:
     return encoder.cells.tree, encoder.bounding
 
 
-def batch_interval(carried: CarriedTask) -> Interval:
+def batch_interval(carried: CarriedTask) -> TimeInterval:
     """When reports of a round are made, in time precisions."""
-    return Interval(carried.begun // PRECISION, 2)
+    return TimeInterval(carried.begun // PRECISION, 2)
 
 
 def admission(carried: CarriedTask, issuer: bytes) -> ReportAdmission:

@@ -66,7 +66,7 @@ from hazemap.queries.noisy_queries import Trust
 from hazemap.readers.open_table import open_table
 from hazemap.specs.method_from_name import among_devices
 from hazemap.tables.votes import VotesTable
-from hazemap.vdaf.hpke import Kem, KeyPair
+from hazemap.vdaf.hpke import HpkeKeyPair, Kem
 
 DROPOUT = Fraction(1, 2)
 """So much of a shard may be missing, where people drop out at all; and half of it has to bring all of the noise."""
@@ -274,8 +274,8 @@ def answer_shuffles(
 
 def _shuffle(epsilon: Fraction, there: bool, store: Store) -> dict[str, list[float]]:
     stream, issuer, secret = Stream.from_os(), Identity.create(), os.urandom(SERIAL)
-    own = KeyPair.derived(Kem.X25519_HKDF_SHA256, KEY_OF_SHUFFLER)
-    opens = KeyPair.derived(Kem.X25519_HKDF_SHA256, os.urandom(32))
+    own = HpkeKeyPair.derived(Kem.X25519_HKDF_SHA256, KEY_OF_SHUFFLER)
+    opens = HpkeKeyPair.derived(Kem.X25519_HKDF_SHA256, os.urandom(32))
     noise = DistributedNoise(1 / epsilon, PEOPLE - CORRUPT)
     parts = ShuffleParameters(
         bytes(32), _SIZE, noise.bits(PEOPLE, 1, _SIZE), _SIZE, noise.parties, PEOPLE, security=_SECURITY
@@ -314,7 +314,7 @@ def _shuffle(epsilon: Fraction, there: bool, store: Store) -> dict[str, list[flo
 
 
 def _opened(
-    parts: ShuffleParameters, key: KeyPair, every: list[bytes], everybody: list[_Sent]
+    parts: ShuffleParameters, key: HpkeKeyPair, every: list[bytes], everybody: list[_Sent]
 ) -> dict[str, list[float]]:
     """What an analyser makes of a batch: its sums, and the messages where its numbers put the first person."""
     sums = sealed_parts.opened(parts, key, every).sums
@@ -327,7 +327,7 @@ def _opened(
     }
 
 
-def _tried(parts: ShuffleParameters, key: KeyPair, messages: list[bytes]) -> list[float]:
+def _tried(parts: ShuffleParameters, key: HpkeKeyPair, messages: list[bytes]) -> list[float]:
     """How many of some messages a key opens, and what they add up to."""
     opened, total = 0, np.zeros(parts.block, dtype=np.int64)
     for message in messages:

@@ -52,7 +52,7 @@ from hazemap.tables.votes import Votes
 from hazemap.trust.curator import Curator
 from hazemap.values.boolean_attribute import AttributeCells
 from hazemap.values.cells_in_slots import EachSlot
-from hazemap.vdaf.hpke import Kem, KeyPair
+from hazemap.vdaf.hpke import HpkeKeyPair, Kem
 
 PLANTS: dict[str, str] = {}
 """The planted faults that there are, and what they do."""
@@ -476,7 +476,7 @@ def kept_order() -> Iterator[None]:
 @fault("messages of a shuffle are sealed with the shuffler's key")
 def sealed_to_the_shuffler() -> Iterator[None]:
     """Let the shuffler, who knows who sent a message, read it."""
-    seal, public = sealed_parts.messages, KeyPair.derived(Kem.X25519_HKDF_SHA256, KEY_OF_SHUFFLER).public
+    seal, public = sealed_parts.messages, HpkeKeyPair.derived(Kem.X25519_HKDF_SHA256, KEY_OF_SHUFFLER).public
     with patch.object(sealed_parts, "messages", lambda terms, _public, *rest: seal(terms, public, *rest)):
         yield
 

@@ -6,10 +6,15 @@ import pytest
 from tests.vdaf.additive_vdaf import AdditiveVdaf
 
 from hazemap.errors import InputError, Refused
-from hazemap.federated.protocols.dap.basic_types import HpkeCiphertext, Interval
-from hazemap.federated.protocols.dap.client import Client, ReportExtensions
-from hazemap.federated.protocols.dap.task import BatchMode, Task
-from hazemap.federated.protocols.dap.upload_messages import PlaintextInputShare, PlaintextInputShare09, Report, Report09
+from hazemap.federated.protocols.dap.basic_types import HpkeCiphertext, TimeInterval
+from hazemap.federated.protocols.dap.client import DapClient, ReportExtensions
+from hazemap.federated.protocols.dap.task import BatchMode, DapTask
+from hazemap.federated.protocols.dap.upload_messages import (
+    DapReport,
+    PlaintextInputShare,
+    PlaintextInputShare09,
+    Report09,
+)
 from hazemap.federated.protocols.dap.vdaf_configuration import (
     CountConfiguration,
     Extension,
@@ -18,29 +23,32 @@ from hazemap.federated.protocols.dap.vdaf_configuration import (
     InvalidExtensions,
 )
 from hazemap.federated.protocols.dap.versions import DAP_09, DAP_18
-from hazemap.vdaf.hpke import CipherSuite, Kem, KeyPair
+from hazemap.vdaf.hpke import CipherSuite, HpkeKeyPair, Kem
 
-LEADER, HELPER = KeyPair.derived(Kem.X25519_HKDF_SHA256, b"l" * 32), KeyPair.derived(Kem.P256_HKDF_SHA256, b"h" * 32)
+LEADER, HELPER = (
+    HpkeKeyPair.derived(Kem.X25519_HKDF_SHA256, b"l" * 32),
+    HpkeKeyPair.derived(Kem.P256_HKDF_SHA256, b"h" * 32),
+)
 LEADER_CONFIG = HpkeConfig(1, LEADER.kem, 1, 1, LEADER.public)
 HELPER_CONFIG = HpkeConfig(2, HELPER.kem, 2, 3, HELPER.public)
 NOW = 1_000_000_000
 
 
-def client(version=DAP_18, **options) -> Client:
+def client(version=DAP_18, **options) -> DapClient:
     ends = "https://leader.example/", "https://helper.example/"
     measured = CountConfiguration()
-    task = Task.created(
+    task = DapTask.created(
         b"t" * 32, b"info", *ends, 3600, 10, BatchMode.TIME_INTERVAL, measured, version=version, **options
     )
-    return Client(task, AdditiveVdaf(), LEADER_CONFIG, HELPER_CONFIG)
+    return DapClient(task, AdditiveVdaf(), LEADER_CONFIG, HELPER_CONFIG)
 
 
-def made(client: Client, measurement: int = 7, extensions: ReportExtensions | None = None):
+def made(client: DapClient, measurement: int = 7, extensions: ReportExtensions | None = None):
     size = client.randomness_bytes
     return client.report(measurement, NOW, bytes(range(size)), extensions or ReportExtensions())
 
 
-def opened(pair: KeyPair, config: HpkeConfig, sealed: HpkeCiphertext, info: bytes, aad: bytes) -> bytes:
+def opened(pair: HpkeKeyPair, config: HpkeConfig, sealed: HpkeCiphertext, info: bytes, aad: bytes) -> bytes:
     assert sealed.config_id == config.id
     suite = CipherSuite.of(config.kem, config.kdf, config.aead)
     return suite.open(pair, sealed.enc, info, aad, sealed.payload)
@@ -57,7 +65,7 @@ def both(report, tag: bytes, aad: bytes) -> list[bytes]:
     ]
 
 
-def aad_18(client: Client, report: Report) -> bytes:
+def aad_18(client: DapClient, report: DapReport) -> bytes:
     extensions = b"".join(each.to_bytes() for each in report.metadata.public_extensions)
     metadata = report.metadata.report_id + (NOW // 3600).to_bytes(8, "big") + length(extensions, 2) + extensions
     public = report.public_share
@@ -67,7 +75,7 @@ def aad_18(client: Client, report: Report) -> bytes:
 def test_a_report_opens_for_its_aggregators_under_the_data_it_is_bound_to():
     sender = client()
     more = ReportExtensions((Extension(5, b"for all"),), (Extension(3, b"leader"),), (Extension(4, b"helper"),))
-    report = Report.from_bytes(made(sender, 7, more).to_bytes())
+    report = DapReport.from_bytes(made(sender, 7, more).to_bytes())
     assert report.metadata.report_id == bytes(range(16)) and report.metadata.public_extensions == more.public
     assert report.public_share == b"dap-18" + b"t" * 32
     shares = [PlaintextInputShare.from_bytes(plain) for plain in both(report, b"dap-18", aad_18(sender, report))]
@@ -92,7 +100,7 @@ def test_a_share_does_not_open_in_another_task_report_or_place():
     sender = client()
     report = made(sender)
     assert both(report, b"dap-18", aad_18(sender, report))
-    elsewhere = client(interval=Interval(1, 1 << 40))
+    elsewhere = client(interval=TimeInterval(1, 1 << 40))
     later = replace(report, metadata=replace(report.metadata, report_id=bytes(16)))
     others = replace(report, public_share=b"another")
     swapped = replace(report, leader_share=report.helper_share, helper_share=report.leader_share)
@@ -126,8 +134,8 @@ def test_a_report_takes_exactly_its_randomness():
 
 def test_no_report_is_made_before_or_after_the_task():
     for version in (DAP_18, DAP_09):
-        made(client(version, interval=Interval(NOW // 3600, 1)))
-        for outside in (Interval(NOW // 3600 + 1, 9), Interval(1, NOW // 3600 - 1)):
+        made(client(version, interval=TimeInterval(NOW // 3600, 1)))
+        for outside in (TimeInterval(NOW // 3600 + 1, 9), TimeInterval(1, NOW // 3600 - 1)):
             with pytest.raises(InputError, match="takes no reports now"):
                 made(client(version, interval=outside))
 

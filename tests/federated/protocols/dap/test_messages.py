@@ -7,15 +7,15 @@ from hazemap.federated.protocols.dap import aggregation_messages as aggregation
 from hazemap.federated.protocols.dap import basic_types, resource_paths
 from hazemap.federated.protocols.dap import collection_messages as collection
 from hazemap.federated.protocols.dap.aggregation_messages import AggregationJobResp, VerifyResp, VerifyRespType
-from hazemap.federated.protocols.dap.basic_types import LATEST, HpkeCiphertext, Interval, ReportError, Role
-from hazemap.federated.protocols.dap.collection_messages import BatchSelector, CollectionJobReq, Query, checksum
+from hazemap.federated.protocols.dap.basic_types import LATEST, DapRole, HpkeCiphertext, ReportError, TimeInterval
+from hazemap.federated.protocols.dap.collection_messages import BatchQuery, BatchSelector, CollectionJobReq, checksum
 from hazemap.federated.protocols.dap.problem_types import DapProblem, ProblemDocument, ProblemType, read_problem
 from hazemap.federated.protocols.dap.resource_paths import collection_jobs, id_text, message_name, read_id, reports
 from hazemap.federated.protocols.dap.task import BatchMode, TaskConfiguration
 from hazemap.federated.protocols.dap.upload_messages import (
+    DapReport,
     InputShareAad09,
     PlaintextInputShare,
-    Report,
     Report09,
     ReportMetadata,
     ReportMetadata09,
@@ -42,13 +42,13 @@ def test_drafts_differ_by_their_tag_and_by_what_their_table_says():
     task = b"t" * 32
     assert list(VERSIONS) == ["dap-18", "dap-09"]
     assert DAP_18.vdaf_context(task) == b"dap-18" + task and DAP_09.vdaf_context(task) == b""
-    assert DAP_18.input_share_info(Role.LEADER) == b"dap-18 input share\1\2"
-    assert DAP_09.input_share_info(Role.HELPER) == b"dap-09 input share\1\3"
-    assert DAP_18.aggregate_share_info(Role.HELPER) == b"dap-18 aggregate share\3\0"
+    assert DAP_18.input_share_info(DapRole.LEADER) == b"dap-18 input share\1\2"
+    assert DAP_09.input_share_info(DapRole.HELPER) == b"dap-09 input share\1\3"
+    assert DAP_18.aggregate_share_info(DapRole.HELPER) == b"dap-18 aggregate share\3\0"
     assert DAP_18.report_time(1_234_567_899, 10) == 123_456_789
     assert DAP_09.report_time(1_234_567_899, 10) == 1_234_567_890
     for wrong in (
-        lambda: DAP_18.input_share_info(Role.CLIENT),
+        lambda: DAP_18.input_share_info(DapRole.CLIENT),
         lambda: DAP_18.vdaf_context(b"short"),
         lambda: DAP_18.report_time(-1, 10),
         lambda: DAP_18.report_time(1, 0),
@@ -61,7 +61,7 @@ def test_names_have_the_numbers_of_the_standard():
     errors = "reserved batch_collected report_replayed report_dropped hpke_unknown_config_id hpke_decrypt_error"
     errors += " vdaf_verify_error task_expired invalid_message report_too_early task_not_started outdated_config"
     for kind, names in {
-        Role: "collector client leader helper",
+        DapRole: "collector client leader helper",
         ReportError: errors,
         BatchMode: "reserved time_interval leader_selected",
         VerifyRespType: "continue finish reject",
@@ -76,10 +76,10 @@ def test_structures_are_laid_out_as_the_standard_says():
     extension = "0004" + "0009" + "0000"
     by_time = "01" + "0010" + interval
     job = by_time + "00000005" + b"param".hex() + extension
-    request = CollectionJobReq(Query.of_interval(Interval(7, 8)), b"param", (Extension(9, b""),))
-    report = Report(ReportMetadata(REPORT, 7, (Extension(9, b""),)), b"pub", SEALED, SEALED)
+    request = CollectionJobReq(BatchQuery.of_interval(TimeInterval(7, 8)), b"param", (Extension(9, b""),))
+    report = DapReport(ReportMetadata(REPORT, 7, (Extension(9, b""),)), b"pub", SEALED, SEALED)
     begun = REPORT.hex() + f"{7:016x}" + extension + "00000003" + b"pub".hex() + sealed
-    share = aggregation.VerifyInit(aggregation.ReportShare(report.metadata, b"pub", SEALED), b"said")
+    share = aggregation.VerifyInit(aggregation.DapReportShare(report.metadata, b"pub", SEALED), b"said")
     said = "00000004" + b"said".hex()
     for written, layout in (
         (report, begun + sealed),
@@ -92,7 +92,7 @@ def test_structures_are_laid_out_as_the_standard_says():
             "0002" + REPORT.hex() + said,
         ),
         (request, job),
-        (collection.CollectionJobResp(9, Interval(7, 8), SEALED, SEALED), f"{9:016x}" + interval + sealed * 2),
+        (collection.CollectionJobResp(9, TimeInterval(7, 8), SEALED, SEALED), f"{9:016x}" + interval + sealed * 2),
         (
             collection.AggregateShareReq(request, BatchSelector.of_batch(bytes(32)), 9, b"c" * 32),
             job + "02" + "0020" + "00" * 32 + f"{9:016x}" + "63" * 32,
@@ -118,8 +118,8 @@ def test_a_report_of_draft_09_has_no_public_extensions_and_its_shares_no_configu
 
 
 def test_an_upload_is_reports_to_the_end_of_the_message():
-    one = Report(ReportMetadata(REPORT, 7), b"", SEALED, SEALED)
-    two = Report(ReportMetadata(REPORT[::-1], 8, (Extension(9, b"x"),)), b"public", SEALED, SEALED)
+    one = DapReport(ReportMetadata(REPORT, 7), b"", SEALED, SEALED)
+    two = DapReport(ReportMetadata(REPORT[::-1], 8, (Extension(9, b"x"),)), b"public", SEALED, SEALED)
     upload = UploadRequest((one, two))
     assert upload.to_bytes() == one.to_bytes() + two.to_bytes()
     assert UploadRequest.from_bytes(upload.to_bytes()) == upload
@@ -166,14 +166,14 @@ def test_extensions_ascend_strictly_and_must_be_known():
 
 
 def test_a_batch_answers_a_query_of_its_own_mode_that_holds_it():
-    asked = Query.of_interval(Interval(10, 5))
-    assert BatchSelector.of_interval(Interval(10, 5)).answers(asked)
-    assert BatchSelector.of_interval(Interval(11, 2)).answers(asked)
-    for outside in (Interval(9, 2), Interval(14, 2), Interval(15, 1)):
+    asked = BatchQuery.of_interval(TimeInterval(10, 5))
+    assert BatchSelector.of_interval(TimeInterval(10, 5)).answers(asked)
+    assert BatchSelector.of_interval(TimeInterval(11, 2)).answers(asked)
+    for outside in (TimeInterval(9, 2), TimeInterval(14, 2), TimeInterval(15, 1)):
         assert not BatchSelector.of_interval(outside).answers(asked)
-    assert BatchSelector.of_batch(bytes(32)).answers(Query.next_batch())
+    assert BatchSelector.of_batch(bytes(32)).answers(BatchQuery.next_batch())
     assert not BatchSelector.of_batch(bytes(32)).answers(asked)
-    assert not BatchSelector.of_interval(Interval(10, 5)).answers(Query.next_batch())
+    assert not BatchSelector.of_interval(TimeInterval(10, 5)).answers(BatchQuery.next_batch())
 
 
 @pytest.mark.parametrize(
@@ -181,18 +181,20 @@ def test_a_batch_answers_a_query_of_its_own_mode_that_holds_it():
     [
         (BatchMode.RESERVED, b""),
         (BatchMode.TIME_INTERVAL, b""),
-        (BatchMode.TIME_INTERVAL, Interval(1, 0).to_bytes()),
-        (BatchMode.TIME_INTERVAL, Interval(1, LATEST).to_bytes()),
-        (BatchMode.TIME_INTERVAL, Interval(1, 1).to_bytes() + b"\0"),
+        (BatchMode.TIME_INTERVAL, TimeInterval(1, 0).to_bytes()),
+        (BatchMode.TIME_INTERVAL, TimeInterval(1, LATEST).to_bytes()),
+        (BatchMode.TIME_INTERVAL, TimeInterval(1, 1).to_bytes() + b"\0"),
         (BatchMode.LEADER_SELECTED, b"x"),
     ],
 )
 def test_a_query_or_a_batch_that_cannot_be_is_refused(mode, config):
     with pytest.raises(CodecError):
-        Query(mode, config).interval()
+        BatchQuery(mode, config).interval()
     with pytest.raises(CodecError):
         BatchSelector(mode, config).batch()
-    assert CollectionJobReq.from_bytes(CollectionJobReq(Query(mode, config), b"").to_bytes()).query.config == config
+    assert (
+        CollectionJobReq.from_bytes(CollectionJobReq(BatchQuery(mode, config), b"").to_bytes()).query.config == config
+    )
 
 
 def test_a_checksum_does_not_depend_on_the_order_of_the_reports():

@@ -10,8 +10,8 @@ from hazemap.errors import CodecError
 from hazemap.federated.protocols.dap import aggregation_messages as aggregation
 from hazemap.federated.protocols.dap import basic_types, collection_messages, task, vdaf_configuration
 from hazemap.federated.protocols.dap import upload_messages as upload
-from hazemap.federated.protocols.dap.basic_types import HpkeCiphertext, Interval, ReportError, Role
-from hazemap.federated.protocols.dap.collection_messages import BatchSelector, CollectionJobReq, Query
+from hazemap.federated.protocols.dap.basic_types import DapRole, HpkeCiphertext, ReportError, TimeInterval
+from hazemap.federated.protocols.dap.collection_messages import BatchQuery, BatchSelector, CollectionJobReq
 from hazemap.federated.protocols.dap.task import BatchMode, TaskConfiguration
 from hazemap.federated.protocols.dap.vdaf_configuration import Extension, HpkeConfig, HpkeConfigList
 from hazemap.vdaf.tls_encoding import TlsReader, TlsWriter
@@ -19,19 +19,19 @@ from hazemap.vdaf.tls_encoding import TlsReader, TlsWriter
 FILE = Path(__file__).parents[4] / ".." / "shared" / "vectors" / "dap" / "messages_dap18.json"
 UP, DOWN = bytes(range(1, 17)), bytes(range(16, 0, -1))
 FIRST, SECOND = HpkeCiphertext(42, b"012345", b"543210"), HpkeCiphertext(13, b"abce", b"abfd")
-BEGUN, LATER = b"\0" + b"\0\0\0\x06012345", Interval(50821, 84354)
-INTERVAL = Interval(54321, 12345)
+BEGUN, LATER = b"\0" + b"\0\0\0\x06012345", TimeInterval(50821, 84354)
+INTERVAL = TimeInterval(54321, 12345)
 
 
 def continued(message: bytes, share: bytes) -> bytes:
     return TlsWriter().number(1, 1).opaque(message, 4).opaque(share, 4).done()
 
 
-def share_of(report_id: bytes, time: int) -> aggregation.ReportShare:
-    return aggregation.ReportShare(upload.ReportMetadata(report_id, time), b"", FIRST)
+def share_of(report_id: bytes, time: int) -> aggregation.DapReportShare:
+    return aggregation.DapReportShare(upload.ReportMetadata(report_id, time), b"", FIRST)
 
 
-def collected(query: Query, agg_param: bytes) -> CollectionJobReq:
+def collected(query: BatchQuery, agg_param: bytes) -> CollectionJobReq:
     return CollectionJobReq(query, agg_param)
 
 
@@ -40,7 +40,7 @@ def answer(message: bytes, share: bytes) -> aggregation.VerifyResp:
 
 
 DONE = aggregation.VerifyResp.finished(DOWN)
-BY_INTERVAL = Query.of_interval(INTERVAL)
+BY_INTERVAL = BatchQuery.of_interval(INTERVAL)
 BATCH = BatchSelector.of_batch(b"\x0c" * 32)
 TASK = TaskConfiguration(
     b"foobar",
@@ -52,7 +52,7 @@ TASK = TaskConfiguration(
     b"",
     1,
     b"",
-    (Extension(1, Interval(1_000_000 // 3600, 28).to_bytes()),),
+    (Extension(1, TimeInterval(1_000_000 // 3600, 28).to_bytes()),),
 )
 NO_KEY = HpkeConfig(12, 0x10, 3, 2, b"")
 STRUCTURES = {
@@ -67,9 +67,9 @@ STRUCTURES = {
     "roundtrip_aggregation_job_resp": [aggregation.AggregationJobResp((answer(b"01234", b"56789"), DONE))],
     "roundtrip_collection_job_req": [
         collected(BY_INTERVAL, b""),
-        collected(Query.of_interval(Interval(48913, 44721)), b"012345"),
-        collected(Query.next_batch(), b""),
-        collected(Query.next_batch(), b"012345"),
+        collected(BatchQuery.of_interval(TimeInterval(48913, 44721)), b"012345"),
+        collected(BatchQuery.next_batch(), b""),
+        collected(BatchQuery.next_batch(), b"012345"),
     ],
     "roundtrip_collection_job_resp": [
         collection_messages.CollectionJobResp(
@@ -82,12 +82,12 @@ STRUCTURES = {
             collected(BY_INTERVAL, b""), BatchSelector.of_interval(INTERVAL), 439, bytes(32)
         ),
         collection_messages.AggregateShareReq(
-            collected(Query.of_interval(LATER), b"012345"), BatchSelector.of_interval(LATER), 8725, b"\xff" * 32
+            collected(BatchQuery.of_interval(LATER), b"012345"), BatchSelector.of_interval(LATER), 8725, b"\xff" * 32
         ),
-        collection_messages.AggregateShareReq(collected(Query.next_batch(), b""), BATCH, 439, bytes(32)),
+        collection_messages.AggregateShareReq(collected(BatchQuery.next_batch(), b""), BATCH, 439, bytes(32)),
     ],
     "roundtrip_aggregate_share": [collection_messages.AggregateShare(HpkeCiphertext(10, b"0123", b"4567"))],
-    "roundtrip_interval": [Interval(0, 2**64 - 1), INTERVAL],
+    "roundtrip_interval": [TimeInterval(0, 2**64 - 1), INTERVAL],
     "roundtrip_hpke_ciphertext": [HpkeCiphertext(10, b"0123", b"4567")],
     "roundtrip_hpke_config": [
         NO_KEY,
@@ -96,21 +96,21 @@ STRUCTURES = {
         HpkeConfig(12, 0x10, 0x9999, 2, b""),
     ],
     "roundtrip_hpke_config_list": [HpkeConfigList((NO_KEY, HpkeConfig(12, 0x10, 3, 0x9999, b"")))],
-    "roundtrip_query": [BY_INTERVAL, Query.of_interval(Interval(48913, 44721))],
+    "roundtrip_query": [BY_INTERVAL, BatchQuery.of_interval(TimeInterval(48913, 44721))],
     "roundtrip_task_configuration": [TASK],
     "roundtrip_task_extension": [Extension(0, b""), Extension(0, b"0123")],
     "unknown_task_extension_roundtrips": [Extension(0x1234, b"hello")],
     "roundtrip_extension": [Extension(0, b"")],
     "roundtrip_report_metadata": [upload.ReportMetadata(UP, 12345)],
     "roundtrip_plaintext_input_share": [upload.PlaintextInputShare((), b"0123")],
-    "roundtrip_report": [upload.Report(upload.ReportMetadata(UP, 12345), b"", FIRST, SECOND)],
+    "roundtrip_report": [upload.DapReport(upload.ReportMetadata(UP, 12345), b"", FIRST, SECOND)],
 }
 NUMBERS = {
     "roundtrip_report_share_error": (1, list(ReportError)[:10]),
     "roundtrip_time_precision": (8, [1, 12345]),
     "roundtrip_duration": (8, [0, 12345]),
     "roundtrip_time": (8, [0, 12345]),
-    "roundtrip_role": (1, [Role.COLLECTOR, Role.CLIENT, Role.LEADER]),
+    "roundtrip_role": (1, [DapRole.COLLECTOR, DapRole.CLIENT, DapRole.LEADER]),
     "roundtrip_hpke_config_id": (1, [0, 10]),
     "roundtrip_hpke_kem_id": (2, [0x10]),
     "roundtrip_hpke_kdf_id": (2, [1, 2]),
@@ -171,7 +171,7 @@ def test_the_published_job_of_an_older_draft_holds_the_reports_of_ours():
     finish = TlsWriter().number(2, 1).opaque(b"", 4).done()
     inits = (
         aggregation.VerifyInit(share_of(UP, 54321), BEGUN),
-        aggregation.VerifyInit(aggregation.ReportShare(metadata, b"0123", SECOND), finish),
+        aggregation.VerifyInit(aggregation.DapReportShare(metadata, b"0123", SECOND), finish),
     )
     job = aggregation.AggregationJobInitReq(7, b"012345", (), inits)
     assert older[11:14] == bytes.fromhex("010000") and int.from_bytes(older[14:18], "big") == len(older) - 18
@@ -212,4 +212,4 @@ def test_a_configuration_within_another_structure_is_kept_as_it_came(published):
     assert upload.InputShareAad.from_bytes(bound.to_bytes()) == bound
     assert task.TaskConfiguration.read(TlsReader(encoded + b"more")) == TASK
     assert vdaf_configuration.HpkeConfigList.from_bytes(b"\0\0").configs == ()
-    assert vdaf_configuration.check_extensions(TASK.extensions, {1})[1] == Interval(277, 28).to_bytes()
+    assert vdaf_configuration.check_extensions(TASK.extensions, {1})[1] == TimeInterval(277, 28).to_bytes()

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from hazemap.federated.protocols.dap.client import Client
+from hazemap.federated.protocols.dap.client import DapClient
 from hazemap.federated.protocols.dap.report_sizes import AT_ONCE, ReportSizes
-from hazemap.federated.protocols.dap.task import BatchMode, Task
+from hazemap.federated.protocols.dap.task import BatchMode, DapTask
 from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
-from hazemap.federated.protocols.dap.upload_messages import Report, ReportMetadata, UploadRequest
+from hazemap.federated.protocols.dap.upload_messages import DapReport, ReportMetadata, UploadRequest
 from hazemap.federated.protocols.dap.vdaf_configuration import (
     CountConfiguration,
     HistogramConfiguration,
@@ -17,7 +17,7 @@ from hazemap.federated.protocols.dap.vdaf_configuration import (
     SumVecConfiguration,
 )
 from hazemap.federated.protocols.dap.versions import DAP_09, DAP_18
-from hazemap.vdaf.hpke import Kem, KeyPair
+from hazemap.vdaf.hpke import HpkeKeyPair, Kem
 
 KINDS = [
     (CountConfiguration(), 1, DAP_18),
@@ -32,14 +32,14 @@ KINDS = [
 @pytest.mark.parametrize("kem", [Kem.X25519_HKDF_SHA256, Kem.P521_HKDF_SHA512])
 def test_what_clients_send_has_the_lengths_of_their_task_and_nothing_else_has(measured, measurement, version, kem):
     ends = "https://leader.example/", "https://helper.example/"
-    task = Task.created(b"t" * 32, b"info", *ends, 3600, 10, BatchMode.TIME_INTERVAL, measured, version=version)
-    keys = [HpkeConfig(number, kem, 1, 1, KeyPair.derived(kem, bytes(66)).public) for number in (1, 2)]
-    client = Client(task, vdaf_of(task), *keys)
+    task = DapTask.created(b"t" * 32, b"info", *ends, 3600, 10, BatchMode.TIME_INTERVAL, measured, version=version)
+    keys = [HpkeConfig(number, kem, 1, 1, HpkeKeyPair.derived(kem, bytes(66)).public) for number in (1, 2)]
+    client = DapClient(task, vdaf_of(task), *keys)
     sizes = ReportSizes.of(task, client.vdaf)
     found = client.report(measurement, 10**9, (bytes(range(256)) * 9)[: client.randomness_bytes])
     assert sizes.least <= len(found.to_bytes()) <= sizes.longest_upload == AT_ONCE
     if version == DAP_09:
-        found = Report(ReportMetadata(bytes(16), 0), found.public_share, found.leader_share, found.helper_share)
+        found = DapReport(ReportMetadata(bytes(16), 0), found.public_share, found.leader_share, found.helper_share)
     assert len(UploadRequest((found,)).to_bytes()) >= sizes.least
     assert sizes.fit(found)
     for share in ("leader_share", "helper_share"):

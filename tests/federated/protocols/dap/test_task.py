@@ -4,9 +4,9 @@ from fractions import Fraction
 import pytest
 
 from hazemap.errors import CodecError, InputError
-from hazemap.federated.protocols.dap.basic_types import LATEST, Interval
+from hazemap.federated.protocols.dap.basic_types import LATEST, TimeInterval
 from hazemap.federated.protocols.dap.privacy_parameters import PRIVACY_PARAMETERS, NoiseLaw, PrivacyParameters
-from hazemap.federated.protocols.dap.task import MOST_PRECISION, BatchMode, Task, TaskConfiguration
+from hazemap.federated.protocols.dap.task import MOST_PRECISION, BatchMode, DapTask, TaskConfiguration
 from hazemap.federated.protocols.dap.vdaf_configuration import (
     CountConfiguration,
     Extension,
@@ -38,7 +38,7 @@ def task(measured=HISTOGRAM, **options):
         "batch_mode": BatchMode.TIME_INTERVAL,
         "measured": measured,
     }
-    return Task.created(**(fields | options))
+    return DapTask.created(**(fields | options))
 
 
 def wire(**changes) -> bytes:
@@ -46,10 +46,10 @@ def wire(**changes) -> bytes:
 
 
 def test_a_task_is_read_from_the_bytes_that_it_was_made_into():
-    made = task(interval=Interval(100, 28), privacy=LAPLACE)
-    assert Task.read(ID, made.configuration) == made
+    made = task(interval=TimeInterval(100, 28), privacy=LAPLACE)
+    assert DapTask.read(ID, made.configuration) == made
     assert (made.leader, made.helper, made.measured) == (LEADER, HELPER, HISTOGRAM)
-    assert (made.interval, made.privacy) == (Interval(100, 28), LAPLACE)
+    assert (made.interval, made.privacy) == (TimeInterval(100, 28), LAPLACE)
     assert made.context == b"dap-18" + ID
     assert TaskConfiguration.from_bytes(made.configuration).to_bytes() == made.configuration
 
@@ -57,9 +57,9 @@ def test_a_task_is_read_from_the_bytes_that_it_was_made_into():
 def test_a_later_draft_is_one_line_of_the_table():
     later = replace(DAP_18, tag=b"dap-19", least_task_info=0)
     made = task(info=b"", version=later)
-    assert made.context == b"dap-19" + ID and Task.read(ID, made.configuration, later) == made
+    assert made.context == b"dap-19" + ID and DapTask.read(ID, made.configuration, later) == made
     with pytest.raises(CodecError, match="at least 1 byte of task info"):
-        Task.read(ID, made.configuration)
+        DapTask.read(ID, made.configuration)
 
 
 def test_draft_09_counts_seconds_and_binds_its_vdaf_to_nothing():
@@ -93,8 +93,8 @@ def test_draft_09_counts_seconds_and_binds_its_vdaf_to_nothing():
         {"min_batch_size": 0},
         {"min_batch_size": 1 << 41},
         {"batch_mode": BatchMode.RESERVED},
-        {"interval": Interval(1, 0)},
-        {"interval": Interval(1, LATEST)},
+        {"interval": TimeInterval(1, 0)},
+        {"interval": TimeInterval(1, LATEST)},
         {"measured": MultihotConfiguration(8, 2, 2), "version": DAP_09},
         {"measured": Poplar1Configuration(8), "version": DAP_09},
         {"measured": SumConfiguration(4), "version": DAP_09},
@@ -118,10 +118,10 @@ def test_a_task_at_each_limit_is_one():
         {"leader": "http://leader.example:65535"},
         {"leader": "https://[::1]:1/"},
         {"leader": "https://leader.example/" + "x" * (2000 - 23)},
-        {"interval": Interval(0, 1)},
-        {"interval": Interval(1, LATEST - 1)},
+        {"interval": TimeInterval(0, 1)},
+        {"interval": TimeInterval(1, LATEST - 1)},
     ):
-        assert Task.read(ID, task(**options).configuration) == task(**options)
+        assert DapTask.read(ID, task(**options).configuration) == task(**options)
 
 
 @pytest.mark.parametrize(
@@ -132,19 +132,24 @@ def test_a_task_at_each_limit_is_one():
         {"vdaf_type": 9},
         {"vdaf_configuration": b""},
         {"extensions": (Extension(1, b""),)},
-        {"extensions": (Extension(1, Interval(1, 1).to_bytes() + b"\0"),)},
+        {"extensions": (Extension(1, TimeInterval(1, 1).to_bytes() + b"\0"),)},
         {"extensions": (Extension(PRIVACY_PARAMETERS, b""),)},
-        {"extensions": (Extension(PRIVACY_PARAMETERS, LAPLACE.to_bytes()), Extension(1, Interval(1, 1).to_bytes()))},
+        {
+            "extensions": (
+                Extension(PRIVACY_PARAMETERS, LAPLACE.to_bytes()),
+                Extension(1, TimeInterval(1, 1).to_bytes()),
+            )
+        },
     ],
 )
 def test_a_configuration_that_means_nothing_is_refused(changes):
     with pytest.raises(CodecError):
-        Task.read(ID, wire(**changes))
+        DapTask.read(ID, wire(**changes))
 
 
 def test_a_task_with_an_extension_that_is_not_known_is_not_taken_part_in():
     with pytest.raises(UnsupportedExtensions) as refused:
-        Task.read(ID, wire(extensions=(Extension(2, b""), Extension(0x1234, b""))))
+        DapTask.read(ID, wire(extensions=(Extension(2, b""), Extension(0x1234, b""))))
     assert refused.value.types == (2, 0x1234)
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from hazemap.errors import InputError
-from hazemap.federated.protocols.dap.client import Client
-from hazemap.federated.protocols.dap.task import BatchMode, Task
+from hazemap.federated.protocols.dap.client import DapClient
+from hazemap.federated.protocols.dap.task import BatchMode, DapTask
 from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
 from hazemap.federated.protocols.dap.upload_messages import (
     InputShareAad,
@@ -24,12 +24,12 @@ from hazemap.federated.protocols.dap.vdaf_configuration import (
 )
 from hazemap.federated.protocols.dap.versions import DAP_09, DAP_18, VERSIONS
 from hazemap.vdaf import ping_pong
-from hazemap.vdaf.hpke import CipherSuite, Kem, KeyPair
+from hazemap.vdaf.hpke import CipherSuite, HpkeKeyPair, Kem
 from hazemap.vdaf.ping_pong import Continued
 from hazemap.vdaf.poplar1_evaluation import Poplar1Parameter
 from hazemap.vdaf.vdaf import ReportShare
 
-PAIRS = [KeyPair.derived(Kem.X25519_HKDF_SHA256, bytes([i]) * 32) for i in range(2)]
+PAIRS = [HpkeKeyPair.derived(Kem.X25519_HKDF_SHA256, bytes([i]) * 32) for i in range(2)]
 CONFIGS = [HpkeConfig(i, pair.kem, 1, 1, pair.public) for i, pair in enumerate(PAIRS)]
 SUITE = CipherSuite.of(0x20, 1, 1)
 NOW = 1_000_000
@@ -48,15 +48,15 @@ CASES = {
 }
 
 
-def task(measured, version) -> Task:
+def task(measured, version) -> DapTask:
     ends = "https://leader.example/", "https://helper.example/"
-    return Task.created(b"t" * 32, b"i", *ends, 60, 1, BatchMode.LEADER_SELECTED, measured, version=version)
+    return DapTask.created(b"t" * 32, b"i", *ends, 60, 1, BatchMode.LEADER_SELECTED, measured, version=version)
 
 
-def aggregated(of: Task, measurements, agg_param: bytes) -> list[int]:
+def aggregated(of: DapTask, measurements, agg_param: bytes) -> list[int]:
     """The sums of reports of these measurements."""
     vdaf = vdaf_of(of)
-    client = Client(of, vdaf, *CONFIGS)
+    client = DapClient(of, vdaf, *CONFIGS)
     sides = [], []
     for i, measurement in enumerate(measurements):
         report = client.report(measurement, NOW, bytes([i]) * client.randomness_bytes)

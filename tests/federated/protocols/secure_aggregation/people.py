@@ -9,7 +9,7 @@ import numpy as np
 
 from hazemap.errors import CodecError, Refused
 from hazemap.federated.protocols.secure_aggregation import merkle_roster as roster
-from hazemap.federated.protocols.secure_aggregation.client import Client
+from hazemap.federated.protocols.secure_aggregation.client import SecureSumClient
 from hazemap.federated.protocols.secure_aggregation.messages import Stage
 from hazemap.federated.protocols.secure_aggregation.neighbour_graph import commitment
 from hazemap.federated.protocols.secure_aggregation.server import Server
@@ -60,7 +60,7 @@ class Session:
     identities: list[Identity]
     seed: bytes | None
     vectors: np.ndarray
-    clients: list[Client] = field(default_factory=list)
+    clients: list[SecureSumClient] = field(default_factory=list)
     saved: dict[int, bytes] = field(default_factory=dict)
     cheats: dict[tuple[int, Stage], Callable[[bytes], bytes]] = field(default_factory=dict)
     """what a client makes of its honest answer to a stage"""
@@ -77,7 +77,7 @@ class Session:
     def roster(self) -> list[bytes]:
         return [identity.public for identity in self.identities]
 
-    def client(self, position: int, **others) -> Client:
+    def client(self, position: int, **others) -> SecureSumClient:
         arguments = {
             "identity": self.identities[position],
             "floors": Anything(),
@@ -85,7 +85,7 @@ class Session:
             "save": lambda state: self.saved.__setitem__(position, state),
             "coins": FixedCoins(f"client {position}", b"noise %d" % position),
         } | others
-        return Client(**arguments)
+        return SecureSumClient(**arguments)
 
     def exact(self, positions: Sequence[int]) -> np.ndarray:
         """The contributions and the noise of these people, modulo 2^b, as it is opened."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.federated.protocols.secure_aggregation.people import Anything, FixedCoins, session
 
 from hazemap.errors import CodecError, InputError, Refused
-from hazemap.federated.protocols.secure_aggregation.client import Client, ClientState
+from hazemap.federated.protocols.secure_aggregation.client import ClientState, SecureSumClient
 from hazemap.federated.protocols.secure_aggregation.messages import Masked, Stage, Unmask
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 
@@ -75,7 +75,7 @@ def test_a_client_killed_after_any_answer_goes_on_and_repeats_it(mode, killed, s
     if sent:
         here.server.receive(ME, reply)
     identity = here.identities[ME]
-    again = Client.resume(
+    again = SecureSumClient.resume(
         here.saved[ME],
         identity,
         Anything(),
@@ -98,9 +98,9 @@ def test_a_state_is_for_its_own_identity_and_version():
     here.stage()
     state = here.saved[ME]
     with pytest.raises(InputError, match="another identity"):
-        Client.resume(state, here.identities[0], Anything(), None)
+        SecureSumClient.resume(state, here.identities[0], Anything(), None)
     with pytest.raises(CodecError):
-        Client.resume(b"\x01" + state[1:], here.identities[ME], Anything(), None)
+        SecureSumClient.resume(b"\x01" + state[1:], here.identities[ME], Anything(), None)
 
 
 @given(st.integers(0, 10_000), st.integers(1, 255), st.sampled_from([Stage.SHARES, Stage.ASSENT, Stage.OPENED]))
@@ -143,7 +143,7 @@ def test_a_contribution_that_is_not_the_one_committed_to_is_refused_and_no_more_
     }
     coins = FixedCoins(f"client {ME}", b"noise %d" % ME)
     bad = replace(state, contribution=spoilt[damage]).to_bytes()
-    client = Client.resume(bad, here.identities[ME], Anything(), lambda _: here.vectors[ME], None, coins)
+    client = SecureSumClient.resume(bad, here.identities[ME], Anything(), lambda _: here.vectors[ME], None, coins)
     tracemalloc.start()
     try:
         with pytest.raises(CodecError, match="the contribution in this memory is damaged"):

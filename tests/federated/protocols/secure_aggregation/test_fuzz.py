@@ -15,7 +15,7 @@ from tests.federated.protocols.secure_aggregation.people import Anything, FixedC
 
 from hazemap.errors import CodecError, InputError
 from hazemap.federated.protocols.secure_aggregation import messages
-from hazemap.federated.protocols.secure_aggregation.client import Client
+from hazemap.federated.protocols.secure_aggregation.client import SecureSumClient
 from hazemap.federated.protocols.secure_aggregation.messages import Stage, decode
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.protocols.secure_aggregation.shamir_sharing import SHARE
@@ -73,7 +73,7 @@ def fuzz_session(mode: Mode, run: int, rounds: int) -> int:
                 data = spoilt(rng, rng.choice((message, message, rng.choice(seen))), seen)
                 kept = here.saved.get(position)
                 parts = own(here, position, OfThisTask(here.terms))
-                client = Client.resume(kept, *parts) if kept else Client(*parts)
+                client = SecureSumClient.resume(kept, *parts) if kept else SecureSumClient(*parts)
                 inputs += 1
                 if not survives(client.receive, data, f"client {where}"):
                     assert client.reply == here.clients[position].reply
@@ -144,7 +144,7 @@ def test_a_spoilt_memory_is_refused_or_goes_on_as_a_client(mode):
 
             def goes_on(state: bytes, parts=parts, message=message) -> None:
                 with suppress(InputError):  # another's memory
-                    Client.resume(state, *parts).receive(message)
+                    SecureSumClient.resume(state, *parts).receive(message)
 
             for _ in range(20):
                 survives(goes_on, spoilt(rng, kept, [kept]), f"memory in {here.server.stage.name}")

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hazemap.errors import CodecError, InputError, Refused
-from hazemap.federated.protocols.secure_aggregation.key_agreement import KeyPair, agreed, derived, expand
+from hazemap.federated.protocols.secure_aggregation.key_agreement import AgreementKeyPair, agreed, derived, expand
 
 # RFC 7748 §6.1
 ALICE = bytes.fromhex("77076d0a7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a")
@@ -41,22 +41,22 @@ LOW_ORDER = [x.to_bytes(32, "little") for x in [*EIGHT, P, P + 1]] + [
 
 
 def test_the_published_vectors_come_out():
-    alice, bob = KeyPair.from_bytes(ALICE), KeyPair.from_bytes(BOB)
+    alice, bob = AgreementKeyPair.from_bytes(ALICE), AgreementKeyPair.from_bytes(BOB)
     assert (alice.public.hex(), bob.public.hex()) == (ALICE_PUBLIC, BOB_PUBLIC)
     assert alice.exchanged(bob.public).hex() == bob.exchanged(alice.public).hex() == SHARED
-    assert KeyPair.from_bytes(SCALAR).exchanged(POINT).hex() == PRODUCT
+    assert AgreementKeyPair.from_bytes(SCALAR).exchanged(POINT).hex() == PRODUCT
 
 
 def test_the_agreed_key_is_as_specified():
     publics = sorted([bytes.fromhex(ALICE_PUBLIC), bytes.fromhex(BOB_PUBLIC)])
     key = digest(b"s" * 32, bytes.fromhex(SHARED), "sha256")
     expected = expand(key, b"hazemap 1 mask" + publics[0] + publics[1], 16)
-    assert agreed(KeyPair.from_bytes(ALICE), publics[1], b"s" * 32, b"mask", 16) == expected
-    assert agreed(KeyPair.from_bytes(BOB), publics[0], b"s" * 32, b"mask", 16) == expected
+    assert agreed(AgreementKeyPair.from_bytes(ALICE), publics[1], b"s" * 32, b"mask", 16) == expected
+    assert agreed(AgreementKeyPair.from_bytes(BOB), publics[0], b"s" * 32, b"mask", 16) == expected
 
 
 def test_pairs_sessions_and_purposes_have_keys_of_their_own():
-    pairs = [KeyPair.create() for _ in range(4)]
+    pairs = [AgreementKeyPair.create() for _ in range(4)]
     keys = {}
     for (i, ours), (j, theirs) in product(enumerate(pairs), repeat=2):
         for session, purpose in product((b"a" * 32, b"b" * 32), (b"mask", b"seal", b"")):
@@ -70,12 +70,12 @@ def test_pairs_sessions_and_purposes_have_keys_of_their_own():
 def test_a_key_of_low_order_is_refused_whatever_our_own_is(public):
     for _ in range(8):
         with pytest.raises(Refused):
-            agreed(KeyPair.create(), public, bytes(32), b"mask", 16)
+            agreed(AgreementKeyPair.create(), public, bytes(32), b"mask", 16)
 
 
 @given(st.binary(max_size=40))
 def test_any_bytes_agree_or_are_refused(public):
-    ours = KeyPair.from_bytes(b"\x01" * 32)
+    ours = AgreementKeyPair.from_bytes(b"\x01" * 32)
     try:
         assert len(agreed(ours, public, bytes(32), b"mask", 16)) == 16
     except (CodecError, Refused):
@@ -83,15 +83,15 @@ def test_any_bytes_agree_or_are_refused(public):
 
 
 def test_a_key_pair_is_what_its_bytes_say():
-    pair = KeyPair.create()
-    assert KeyPair.from_bytes(pair.to_bytes()).public == pair.public != KeyPair.create().public
-    assert KeyPair.create(lambda n: b"\x09" * n).to_bytes() == b"\x09" * 32
+    pair = AgreementKeyPair.create()
+    assert AgreementKeyPair.from_bytes(pair.to_bytes()).public == pair.public != AgreementKeyPair.create().public
+    assert AgreementKeyPair.create(lambda n: b"\x09" * n).to_bytes() == b"\x09" * 32
     with pytest.raises(CodecError):
-        KeyPair.from_bytes(bytes(33))
+        AgreementKeyPair.from_bytes(bytes(33))
 
 
 def test_a_key_pair_shows_no_byte_of_its_key(caplog):
-    pair = KeyPair.create()
+    pair = AgreementKeyPair.create()
     with caplog.at_level(logging.DEBUG):
         logging.getLogger("hazemap.federated.protocols.secure_aggregation").debug(
             "%s %r %s", pair, pair, {"pair": pair}
@@ -106,7 +106,7 @@ def test_a_key_pair_shows_no_byte_of_its_key(caplog):
 def test_a_key_pair_is_not_pickled_or_copied():
     for how in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError):
-            how(KeyPair.create())
+            how(AgreementKeyPair.create())
 
 
 # RFC 5869, appendix A: input keying material, salt, info, pseudorandom key, output keying material

@@ -11,7 +11,7 @@ from tests.federated.protocols.secure_aggregation.people import Anything, FixedC
 
 from hazemap.errors import CodecError, Refused
 from hazemap.federated.protocols.secure_aggregation import merkle_roster as roster
-from hazemap.federated.protocols.secure_aggregation.client import Client, ClientState
+from hazemap.federated.protocols.secure_aggregation.client import ClientState, SecureSumClient
 from hazemap.federated.protocols.secure_aggregation.client_bitmap import Bitmap
 from hazemap.federated.protocols.secure_aggregation.key_agreement import self_mask
 from hazemap.federated.protocols.secure_aggregation.masks import subtract_mask
@@ -21,7 +21,7 @@ from hazemap.federated.protocols.secure_aggregation.messages import (
     Invitation,
     Keys,
     Masked,
-    Neighbours,
+    NeighbourKeys,
     Roll,
     Sealed,
     Stage,
@@ -158,7 +158,7 @@ def test_one_client_cannot_be_told_other_terms_than_its_peers(change, caplog):
     other = here.client(ME, contribution=lambda terms: here.vectors[ME][: terms.size])
     other.receive(Invitation(terms, ME, roster.proof(here.roster, ME)).encode())
     here.stage()
-    message = Neighbours.decode(here.server.message_for(ME))
+    message = NeighbourKeys.decode(here.server.message_for(ME))
     with pytest.raises(Refused, match="another session"):
         other.receive(message.encode())
     with (
@@ -169,7 +169,7 @@ def test_one_client_cannot_be_told_other_terms_than_its_peers(change, caplog):
     assert "not signed by it" in caplog.text
 
 
-def cheating_neighbours(here: Session, message: Neighbours) -> dict[str, tuple[Neighbours, str]]:
+def cheating_neighbours(here: Session, message: NeighbourKeys) -> dict[str, tuple[NeighbourKeys, str]]:
     peers, first = message.peers, message.peers[0]
     mine = here.server._peers[ME]
     stranger = session(7, name="strangers")
@@ -225,7 +225,7 @@ def cheating_neighbours(here: Session, message: Neighbours) -> dict[str, tuple[N
 @pytest.mark.parametrize("mode", Mode)
 def test_neighbours_that_are_not_its_own_are_refused(mode, caplog):
     here = at(Stage.SHARES, mode)
-    message = Neighbours.decode(here.server.message_for(ME))
+    message = NeighbourKeys.decode(here.server.message_for(ME))
     for name, (cheat, reason) in cheating_neighbours(here, message).items():
         caplog.clear()
         with pytest.raises(Refused) as error:
@@ -238,7 +238,7 @@ def test_neighbours_that_are_not_its_own_are_refused(mode, caplog):
 
 def test_a_ring_that_the_server_likes_better_is_refused():
     here = at(Stage.SHARES, degree=4, threshold=3)
-    message = Neighbours.decode(here.server.message_for(ME))
+    message = NeighbourKeys.decode(here.server.message_for(ME))
     stranger = next(p for p in range(7) if p != ME and p not in {peer.position for peer in message.peers})
     peers = sorted([*message.peers[1:], here.server._peers[stranger]], key=lambda peer: peer.position)
     with pytest.raises(Refused, match="not those on the ring"):
@@ -248,7 +248,7 @@ def test_a_ring_that_the_server_likes_better_is_refused():
 def test_more_peers_than_a_fair_draw_gives_are_refused(caplog):
     here = session(60, Mode.MALICIOUS, degree=3, threshold=2, survivors=50)
     here.until(Stage.SHARES)
-    message = Neighbours.decode(here.server.message_for(ME))
+    message = NeighbourKeys.decode(here.server.message_for(ME))
     everybody = tuple(peer for position, peer in here.server._peers.items() if position != ME)
     assert len(everybody) == 59
     with pytest.raises(Refused, match="no fair draw does that"):
@@ -579,7 +579,7 @@ def test_the_roll_that_neighbours_are_drawn_from_stays(caplog):
         here = session(8, Mode.MALICIOUS, degree=3, threshold=3, survivors=5)
         here.until(Stage.PICKS, without=[7])
         here.stage(without=[7])
-        message = Neighbours.decode(here.server.message_for(ME))
+        message = NeighbourKeys.decode(here.server.message_for(ME))
         roll = change(message.roll)
         kept = tuple(peer for peer in message.peers if peer.position in roll)
         before = here.clients[ME]._memory
@@ -601,7 +601,7 @@ def test_vectors_that_a_client_masked_among_several_lists_after_it_was_put_back_
     for gone, times in ((0, 1), (1, 1), (3, 1), (None, -2)):
         letters = {position: letter for position, letter in inbox.letters.items() if position != gone}
         sharers = inbox.sharers if gone is None else without(inbox.sharers, gone)
-        again = Client.resume(
+        again = SecureSumClient.resume(
             state,
             here.identities[ME],
             Anything(),

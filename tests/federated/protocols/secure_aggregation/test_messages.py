@@ -17,13 +17,13 @@ from hazemap.federated.protocols.secure_aggregation.messages import (
     Invitation,
     Keys,
     Masked,
-    Message,
-    Neighbours,
+    NeighbourKeys,
     Peer,
     Picks,
     PublicKeys,
     Roll,
     Sealed,
+    SecureSumMessage,
     Survivors,
     Unmask,
     decode,
@@ -78,9 +78,9 @@ def terms(draw) -> SessionParameters:
 
 
 @st.composite
-def neighbours(draw) -> Neighbours:
+def neighbours(draw) -> NeighbourKeys:
     peers = [Peer(position, draw(some(32)), draw(PATHS), draw(PUBLIC)) for position in draw(POSITIONS)]
-    return Neighbours(draw(NAMES), draw(BITMAPS), draw(some(32)), tuple(peers))
+    return NeighbourKeys(draw(NAMES), draw(BITMAPS), draw(some(32)), tuple(peers))
 
 
 @st.composite
@@ -106,14 +106,14 @@ ANY = st.one_of(
 
 
 @given(ANY)
-def test_what_is_encoded_is_decoded(message: Message):
+def test_what_is_encoded_is_decoded(message: SecureSumMessage):
     data = message.encode()
     assert decode(data) == message == type(message).decode(data)
     assert decode(data).encode() == data
 
 
 @given(ANY, st.data())
-def test_bytes_cut_off_added_or_changed_are_refused_or_another_message(message: Message, data):
+def test_bytes_cut_off_added_or_changed_are_refused_or_another_message(message: SecureSumMessage, data):
     encoded = message.encode()
     with pytest.raises(CodecError):
         decode(encoded[: data.draw(st.integers(0, len(encoded) - 1))])
@@ -164,7 +164,7 @@ def test_other_versions_and_types_are_refused():
         lambda: Unmask(bytes(32), {1: bytes(SHARE)}, {1: bytes(SHARE)}).encode(),
         lambda: Unmask(bytes(32), {1: b"\xff" * SHARE}, {}).encode(),
         lambda: Keys(bytes(32), PublicKeys(b"\xff" * 32, bytes(32), bytes(32), bytes(64))).encode(),
-        lambda: Neighbours(
+        lambda: NeighbourKeys(
             bytes(32),
             Bitmap.of(3, []),
             bytes(32),

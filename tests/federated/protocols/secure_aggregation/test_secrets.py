@@ -11,7 +11,7 @@ from tests.federated.protocols.secure_aggregation.people import Session, session
 
 from hazemap.errors import NotOpened
 from hazemap.federated.protocols.secure_aggregation.client import ClientState, KnownPeer
-from hazemap.federated.protocols.secure_aggregation.messages import Masked, Message, Sealed, Stage, Unmask
+from hazemap.federated.protocols.secure_aggregation.messages import Masked, Sealed, SecureSumMessage, Stage, Unmask
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.federated.protocols.secure_aggregation.shamir_sharing import SHARE
 
@@ -78,7 +78,9 @@ def test_nothing_secret_is_logged_or_shown_in_whole_sessions_with_cheats(mode, c
                     except Exception as error:  # whatever it says, it must not tell
                         shown.append(str(error))
         shown += [repr(client) for client in here.clients] + [repr(here.server), repr(here.server.culprits)]
-        shown += [repr(thing) for thing in gc.get_objects() if isinstance(thing, Message | ClientState | KnownPeer)]
+        shown += [
+            repr(thing) for thing in gc.get_objects() if isinstance(thing, SecureSumMessage | ClientState | KnownPeer)
+        ]
     assert here.server.result is not None and len(secrets.bytes) > 100
     assert len(caplog.records) > 60
     secrets.check(caplog.text + "\n".join(shown))

@@ -21,7 +21,7 @@ from hazemap.federated.protocols.secure_aggregation import neighbour_graph as gr
 from hazemap.federated.protocols.secure_aggregation import shamir_sharing as fields
 from hazemap.federated.protocols.secure_aggregation import shamir_sharing as shamir
 from hazemap.federated.protocols.secure_aggregation.authenticated_encryption import associated, seal
-from hazemap.federated.protocols.secure_aggregation.client import Client
+from hazemap.federated.protocols.secure_aggregation.client import SecureSumClient
 from hazemap.federated.protocols.secure_aggregation.client_bitmap import Bitmap
 from hazemap.federated.protocols.secure_aggregation.enrolment_proof import (
     CHALLENGE,
@@ -30,8 +30,8 @@ from hazemap.federated.protocols.secure_aggregation.enrolment_proof import (
     enrolment_statement,
 )
 from hazemap.federated.protocols.secure_aggregation.key_agreement import (
+    AgreementKeyPair,
     DeviceCoins,
-    KeyPair,
     agreed,
     expand,
     letter_key,
@@ -41,7 +41,7 @@ from hazemap.federated.protocols.secure_aggregation.key_agreement import (
 )
 from hazemap.federated.protocols.secure_aggregation.messages import (
     Invitation,
-    Neighbours,
+    NeighbourKeys,
     Stage,
     Unmask,
     assent_statement,
@@ -107,7 +107,7 @@ def polynomials(drawn: bytes, threshold: int) -> list[list[str]]:
 def primitives() -> Json:
     """Derivations, letters, masks and signatures' statements, one by one."""
     session = sha256(b"a session").digest()
-    ours, theirs = (KeyPair.from_bytes(sha256(name).digest()) for name in (b"ours", b"theirs"))
+    ours, theirs = (AgreementKeyPair.from_bytes(sha256(name).digest()) for name in (b"ours", b"theirs"))
     point, seed = ours.exchanged(theirs.public), sha256(b"a self-mask seed").digest()
     letter, address = letter_key(ours, theirs.public, session), associated(session, 3, 7, Stage.SHARES)
     inner = expand(letter, b"hazemap 1 seal" + address, 32)
@@ -254,7 +254,7 @@ def first_messages() -> list[Json]:
     invitation = Invitation(terms, 2, roster.proof([identity.public] * 6, 2)).encode()
     for sums in ([0, 0, 0, 0, 0], [0, 1, 0, 0, 3], [-1, 0, 0, 0, 2]):
         exact = np.array(sums, dtype=np.int64)
-        client = Client(identity, Anything(), lambda _terms, exact=exact: exact, coins=DeviceCoins(key))
+        client = SecureSumClient(identity, Anything(), lambda _terms, exact=exact: exact, coins=DeviceCoins(key))
         reply = client.receive(invitation)
         found.append(
             {
@@ -291,10 +291,10 @@ class Person:
     def __post_init__(self) -> None:
         self.coins = Loaded(f"client {self.position}", b"noise %d" % self.position)
 
-    def client(self) -> Client:
+    def client(self) -> SecureSumClient:
         """It answers as this vector says."""
         exact = np.array(self.contribution, dtype=np.int64)
-        return Client(self.identity, Anything(), lambda _terms: exact, coins=self.coins)
+        return SecureSumClient(self.identity, Anything(), lambda _terms: exact, coins=self.coins)
 
     def secrets(self, terms: SessionParameters) -> Json:
         """All that another implementation needs, to say the same."""
@@ -369,7 +369,7 @@ def refused(session: Json) -> list[Json]:
     messages: list[Json] = session["messages"]  # type: ignore[assignment]
     by_kind = {bytes.fromhex(str(m[way]))[1]: bytes.fromhex(str(m[way])) for m in messages for way in ("down", "up")}
     invitation, neighbours, unmask = (decode(by_kind[k]) for k in (1, 5, 12))
-    assert isinstance(invitation, Invitation) and isinstance(neighbours, Neighbours) and isinstance(unmask, Unmask)
+    assert isinstance(invitation, Invitation) and isinstance(neighbours, NeighbourKeys) and isinstance(unmask, Unmask)
     head = bytes([1, 4]) + invitation.session
     body, prime = by_kind[2][34:], fields.PRIME.to_bytes(33, "big")
     scale = invitation.terms.to_bytes()

@@ -18,10 +18,10 @@ from hazemap.federated.protocols.shuffle.sealed_parts import INFO, SUITE, messag
 from hazemap.federated.protocols.shuffle.shuffle_parameters import ShuffleParameters
 from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.privacy.random_stream import Stream, in_any_order
-from hazemap.vdaf.hpke import Kem, KeyPair
+from hazemap.vdaf.hpke import HpkeKeyPair, Kem
 
 LEVEL = 1e-6
-KEY = KeyPair.derived(Kem.X25519_HKDF_SHA256, bytes(range(32)))
+KEY = HpkeKeyPair.derived(Kem.X25519_HKDF_SHA256, bytes(range(32)))
 TERMS = ShuffleParameters(bytes(32), size=5, bits=9, block=4, honest=19, minimum=19, security=8)
 VECTORS = np.random.default_rng(3).integers(-6, 7, (20, 5))
 

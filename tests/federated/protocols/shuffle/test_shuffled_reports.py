@@ -9,9 +9,9 @@ from hazemap.errors import InputError, Refused
 from hazemap.federated.protocols.shuffle.sealed_parts import SUITE
 from hazemap.federated.protocols.shuffle.shuffled_reports import INFO, ReportParameters, report_message, summed_reports
 from hazemap.privacy.random_stream import Stream
-from hazemap.vdaf.hpke import Kem, KeyPair
+from hazemap.vdaf.hpke import HpkeKeyPair, Kem
 
-KEY = KeyPair.derived(Kem.X25519_HKDF_SHA256, bytes(range(32)))
+KEY = HpkeKeyPair.derived(Kem.X25519_HKDF_SHA256, bytes(range(32)))
 TERMS = ReportParameters(bytes(32), size=11, minimum=5)
 BITS = np.random.default_rng(4).integers(0, 2, (7, 11))
 

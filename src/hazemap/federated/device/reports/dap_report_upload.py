@@ -16,13 +16,13 @@ from typing import Any, Final, TypeVar
 from hazemap.errors import CodecError, Refused, Unreachable
 from hazemap.federated.device.http_client import Backoff, HttpReply, HttpTransport
 from hazemap.federated.protocols.dap.basic_types import ReportError
-from hazemap.federated.protocols.dap.client import NOTHING_MORE, Client, ReportExtensions
+from hazemap.federated.protocols.dap.client import NOTHING_MORE, DapClient, ReportExtensions
 from hazemap.federated.protocols.dap.problem_types import ProblemType, read_problem
 from hazemap.federated.protocols.dap.resource_paths import HPKE_CONFIG, id_text, message_name, reports
-from hazemap.federated.protocols.dap.task import Task
+from hazemap.federated.protocols.dap.task import DapTask
 from hazemap.federated.protocols.dap.upload_messages import (
     HPKE_CONFIG_LIST,
-    Report,
+    DapReport,
     Report09,
     UploadErrors,
     UploadRequest,
@@ -161,7 +161,7 @@ class ReportUpload:
     passes it to `sent`, as often as it likes.
     """
 
-    task: Task
+    task: DapTask
     vdaf: Vdaf
     leader: HpkeCache
     helper: HpkeCache
@@ -183,14 +183,14 @@ class ReportUpload:
         except OutdatedKeys:
             await self.sent(await self.made(measurement, extensions))
 
-    async def made(self, measurement: Any, extensions: ReportExtensions = NOTHING_MORE) -> Report | Report09:
+    async def made(self, measurement: Any, extensions: ReportExtensions = NOTHING_MORE) -> DapReport | Report09:
         """A report of now, charged, and sealed for the aggregators' keys of now. It is not sent yet."""
         leader, helper = [await self._patiently(cache.config) for cache in (self.leader, self.helper)]
-        client = Client(self.task, self.vdaf, leader, helper)
+        client = DapClient(self.task, self.vdaf, leader, helper)
         await self.charge()
         return client.report(measurement, int(self.clock()), self.random(client.randomness_bytes), extensions)
 
-    async def sent(self, report: Report | Report09) -> None:
+    async def sent(self, report: DapReport | Report09) -> None:
         """Send a report until the leader says that it has it, or that it does not want it."""
 
         async def once() -> None:
@@ -207,7 +207,7 @@ class ReportUpload:
             self.helper.forget(report.helper_share.config_id)
             raise
 
-    async def _post(self, report: Report | Report09) -> HttpReply:
+    async def _post(self, report: DapReport | Report09) -> HttpReply:
         path = f"/{reports(self.task.id)}"
         if isinstance(report, Report09):
             return await self.leader.transport.send("PUT", path, "", report.to_bytes(), Report09.media_type())
@@ -224,7 +224,7 @@ class ReportUpload:
             raise Unreachable("the leader's clock is behind this device's", reply.wait)
         raise Refused(f"the leader does not take a report: {problem.in_words()}")
 
-    def _read_errors(self, reply: HttpReply, report: Report) -> None:
+    def _read_errors(self, reply: HttpReply, report: DapReport) -> None:
         try:
             if message_name(reply.kind) != UploadErrors.NAME:
                 raise CodecError("it is another message")

@@ -23,12 +23,11 @@ from hazemap.engines.memory import MemoryTable
 from hazemap.errors import CodecError, HazemapError, Refused, Unreachable
 from hazemap.federated.device.policy.consent_policy import Policy, pinned_keys
 from hazemap.federated.device.reports.dap_report_upload import OutdatedKeys, ReportConnections, ReportUpload
-from hazemap.federated.protocols.dap.client import Client
+from hazemap.federated.protocols.dap.client import DapClient
 from hazemap.federated.protocols.dap.report_credentials import ISSUED, HeldCredential, keys_statement, report_key
-from hazemap.federated.protocols.dap.task import Task
-from hazemap.federated.protocols.dap.task import Task as DapTask
+from hazemap.federated.protocols.dap.task import DapTask
 from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
-from hazemap.federated.protocols.dap.upload_messages import Report
+from hazemap.federated.protocols.dap.upload_messages import DapReport
 from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfig
 from hazemap.federated.protocols.secure_aggregation.key_agreement import Drawn
 from hazemap.federated.protocols.shuffle.sealed_parts import messages
@@ -71,7 +70,7 @@ class ReportCredentials:
         self._session, self._secret, self._ask = session, secret, ask
         self._held = dict[bytes, HeldCredential]()
 
-    async def fetch(self, tasks: Sequence[Task]) -> None:
+    async def fetch(self, tasks: Sequence[DapTask]) -> None:
         """Ask for those of these tasks. `Unreachable`: later. `Refused`: never."""
         keys = [report_key(self._secret, task.id) for task in tasks]
         asked = b"".join(key.public for key in keys)
@@ -86,7 +85,7 @@ class ReportCredentials:
         except CodecError as error:
             raise Refused(str(error)) from None
 
-    def held(self, task: Task) -> HeldCredential:
+    def held(self, task: DapTask) -> HeldCredential:
         """The one for a task, which was fetched."""
         if task.id not in self._held:
             raise Refused("this device has no credential for this round")
@@ -136,13 +135,13 @@ class TwoServerRoute(ABC):
             raise Refused("the servers' keys are not known")
         found = []
         for (task, vdaf), measurement in zip(self._each, measured, strict=True):
-            client = Client(task, vdaf, *self._keys)
+            client = DapClient(task, vdaf, *self._keys)
             held = self._credentials.held(task)
             keys = (key.to_bytes() for key in self._keys)
             sealed_for = (task.id, task.configuration, *keys, held.serial, held.issued)
             stream = coins(*sealed_for, b"%d" % task.time_at(seconds))
             report = client.report(measurement, seconds, stream.bytes(client.randomness_bytes), credential=held)
-            if not isinstance(report, Report):
+            if not isinstance(report, DapReport):
                 raise Refused("reports of campaigns are of DAP-18")
             found.append(report.to_bytes())
         return b"".join(len(each).to_bytes(_LENGTH, "big") + each for each in found)
@@ -191,21 +190,21 @@ def _vdaf(task_id: bytes, configuration: bytes) -> Vdaf:
     return vdaf_of(DapTask.read(task_id, configuration))
 
 
-def _reports(parcel: bytes) -> list[Report]:
+def _reports(parcel: bytes) -> list[DapReport]:
     found, at = [], 0
     while at < len(parcel):
         size = int.from_bytes(parcel[at : at + _LENGTH], "big")
         at += _LENGTH + size
         if at > len(parcel):
             raise CodecError("a report that was kept is cut off")
-        found.append(Report.from_bytes(parcel[at - size : at]))
+        found.append(DapReport.from_bytes(parcel[at - size : at]))
     return found
 
 
 class RoundReportRoute(TwoServerRoute):
     """The `ReportRoute` of one round."""
 
-    def tasks(self) -> Sequence[Task]:
+    def tasks(self) -> Sequence[DapTask]:
         """One for each vector."""
         return round_tasks(self._carried, self._credentials.issuer)
 
@@ -226,7 +225,7 @@ class RoundReportRoute(TwoServerRoute):
 class WholeTreeRoute(TwoServerRoute):
     """The `ReportRoute` of a campaign to which people report once."""
 
-    def tasks(self) -> Sequence[Task]:
+    def tasks(self) -> Sequence[DapTask]:
         """One for all questions."""
         return (walk_task(self._carried, self._credentials.issuer),)
 

@@ -6,7 +6,7 @@ from typing import Annotated, Final, Self
 
 from hazemap.errors import CodecError, InputError
 from hazemap.federated.protocols.dap.basic_types import REPORT_ID, HpkeCiphertext, Payload, ReportError, ReportId, Share
-from hazemap.federated.protocols.dap.resource_paths import Message
+from hazemap.federated.protocols.dap.resource_paths import DapMessage
 from hazemap.federated.protocols.dap.upload_messages import ReportMetadata
 from hazemap.federated.protocols.dap.vdaf_configuration import Extensions
 from hazemap.vdaf.tls_encoding import Structure, TlsReader, TlsWriter, code, number, part, rest
@@ -18,7 +18,7 @@ MOST_REPORTS: Final = 1 << 16
 
 
 @dataclass(frozen=True)
-class ReportShare(Structure):
+class DapReportShare(Structure):
     """The helper's part of a report."""
 
     metadata: Annotated[ReportMetadata, part(ReportMetadata)]
@@ -30,12 +30,12 @@ class ReportShare(Structure):
 class VerifyInit(Structure):
     """The helper's part of a report, with the leader's first message of ping-pong about it."""
 
-    report_share: Annotated[ReportShare, part(ReportShare)]
+    report_share: Annotated[DapReportShare, part(DapReportShare)]
     payload: Payload
 
 
 @dataclass(frozen=True)
-class AggregationJobInitReq(Message, name="aggregation-job-init-req"):
+class AggregationJobInitReq(DapMessage, name="aggregation-job-init-req"):
     """Reports to verify together; the reports fill the message to its end."""
 
     verification_key_id: Annotated[int, number(1)]
@@ -117,7 +117,7 @@ class VerifyResp(Structure):
 
 
 @dataclass(frozen=True)
-class AggregationJobResp(Message, name="aggregation-job-resp"):
+class AggregationJobResp(DapMessage, name="aggregation-job-resp"):
     """The helper's answers, in the order of the reports."""
 
     verify_resps: Annotated[tuple[VerifyResp, ...], rest(VerifyResp, MOST_REPORTS)]
@@ -132,7 +132,7 @@ class VerifyContinue(Structure):
 
 
 @dataclass(frozen=True)
-class AggregationJobContinueReq(Message, name="aggregation-job-continue-req"):
+class AggregationJobContinueReq(DapMessage, name="aggregation-job-continue-req"):
     """The next step of a job, with the reports that are still in it, in their order."""
 
     step: Annotated[int, number(2)]

@@ -8,16 +8,16 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from hazemap.federated.protocols.dap.basic_types import Interval, ReportError
+from hazemap.federated.protocols.dap.basic_types import ReportError, TimeInterval
 from hazemap.federated.protocols.dap.batches import Batch, BucketShard
-from hazemap.federated.protocols.dap.upload_messages import Report
+from hazemap.federated.protocols.dap.upload_messages import DapReport
 
 
 @dataclass(frozen=True)
 class AddReports:
     """Reports that were uploaded. One whose id is there already is passed over."""
 
-    reports: tuple[Report, ...] = field(repr=False)
+    reports: tuple[DapReport, ...] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class CollectionJob:
     batch: Batch | None = None
     helper_request: bytes | None = field(default=None, repr=False)
     count: int = 0
-    interval: Interval | None = None
+    interval: TimeInterval | None = None
     leader_share: bytes | None = field(default=None, repr=False)
     answer: bytes | None = field(default=None, repr=False)
     problem: bytes | None = None
@@ -280,11 +280,11 @@ class LeaderRecords(AggregatorRecords, Protocol):
         """Those of the reports that were uploaded before."""
         ...
 
-    def reports(self, report_ids: Collection[bytes]) -> dict[bytes, Report]:
+    def reports(self, report_ids: Collection[bytes]) -> dict[bytes, DapReport]:
         """Those of the reports that still are whole, by their ids."""
         ...
 
-    def waiting(self, level: int, batch: Batch | None, most: int) -> list[Report]:
+    def waiting(self, level: int, batch: Batch | None, most: int) -> list[DapReport]:
         """Reports that no job has claimed at this level, of these times, the oldest first."""
         ...
 

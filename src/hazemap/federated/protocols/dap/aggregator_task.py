@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from hazemap.errors import CodecError, InputError, Refused
-from hazemap.federated.protocols.dap.basic_types import Role
+from hazemap.federated.protocols.dap.basic_types import DapRole
 from hazemap.federated.protocols.dap.batches import bucket_at
 from hazemap.federated.protocols.dap.blank_reports import BlankReports
 from hazemap.federated.protocols.dap.collection_messages import AggregateShareAad, CollectionJobReq
 from hazemap.federated.protocols.dap.prefix_question import read_question
 from hazemap.federated.protocols.dap.problem_types import DapProblem, ProblemType
-from hazemap.federated.protocols.dap.resource_paths import Message
-from hazemap.federated.protocols.dap.task import MOST_REPORTS, BatchMode, Task
+from hazemap.federated.protocols.dap.resource_paths import DapMessage
+from hazemap.federated.protocols.dap.task import MOST_REPORTS, BatchMode, DapTask
 from hazemap.federated.protocols.dap.upload_messages import (
     InputShareAad,
     InputShareAad09,
@@ -51,8 +51,8 @@ class AggregatorTask:
     one of DAP-18 whose reports were sealed by the older draft's rules.
     """
 
-    task: Task
-    role: Role
+    task: DapTask
+    role: DapRole
     vdaf: Vdaf = field(repr=False)
     verify_key: bytes = field(repr=False)
     collector: HpkeConfig
@@ -63,7 +63,7 @@ class AggregatorTask:
     """reports that a leader keeps of a task that is declared open, whoever sends them"""
 
     def __post_init__(self) -> None:
-        if self.role not in {Role.LEADER, Role.HELPER}:
+        if self.role not in {DapRole.LEADER, DapRole.HELPER}:
             raise InputError("an aggregator is a leader or a helper")
         if (self.draw_noise is None) is self.task.noisy:
             raise InputError("an aggregator draws noise for a task that names it, and for no other")
@@ -156,7 +156,7 @@ class AggregatorTask:
         return self.task.version.times_in_precisions
 
 
-M = TypeVar("M", bound=Message)
+M = TypeVar("M", bound=DapMessage)
 
 
 def parsed(task: AggregatorTask, kind: type[M], body: bytes) -> M:

@@ -36,10 +36,10 @@ def check_fraction(what: str, numerator: int, denominator: int, least: int = 1) 
         )
 
 
-class Role(IntEnum):
+class DapRole(IntEnum):
     """Who takes part.
 
-    >>> Role.LEADER.value, Role.HELPER.value
+    >>> DapRole.LEADER.value, DapRole.HELPER.value
     (2, 3)
     """
 
@@ -71,10 +71,10 @@ class ReportError(IntEnum):
 
 
 @dataclass(frozen=True)
-class Interval(Structure):
+class TimeInterval(Structure):
     """From `start` up to, and without, `start + duration`, in time precisions of the task (DAP-09: in seconds).
 
-    >>> day = Interval(10, 2)
+    >>> day = TimeInterval(10, 2)
     >>> 9 in day, 10 in day, 11 in day, 12 in day, day.end
     (False, True, True, False, 12)
     """
@@ -96,7 +96,7 @@ class Interval(Structure):
     def __contains__(self, time: object) -> bool:
         return isinstance(time, int) and self.start <= time < self.end
 
-    def within(self, other: "Interval") -> bool:
+    def within(self, other: "TimeInterval") -> bool:
         """Whether all its times are the other's too."""
         return other.start <= self.start and self.end <= other.end
 

@@ -12,8 +12,8 @@ from operator import xor
 from typing import Final
 
 from hazemap.errors import CodecError
-from hazemap.federated.protocols.dap.basic_types import BATCH_ID, Interval
-from hazemap.federated.protocols.dap.collection_messages import CHECKSUM, BatchSelector, Query, checksum
+from hazemap.federated.protocols.dap.basic_types import BATCH_ID, TimeInterval
+from hazemap.federated.protocols.dap.collection_messages import CHECKSUM, BatchQuery, BatchSelector, checksum
 from hazemap.machine_code.arrays import Words
 from hazemap.vdaf.vdaf import Vdaf
 
@@ -25,8 +25,8 @@ MOST_BUCKETS: Final = 1 << 20
 class Batch:
     """All buckets from one key to another, both included.
 
-    >>> day = Batch.of(Interval(10, 2))
-    >>> bucket_at(11) in day, bucket_at(12) in day, day.overlaps(Batch.of(Interval(11, 5))), day.interval.duration
+    >>> day = Batch.of(TimeInterval(10, 2))
+    >>> bucket_at(11) in day, bucket_at(12) in day, day.overlaps(Batch.of(TimeInterval(11, 5))), day.interval.duration
     (True, False, True, 2)
     """
 
@@ -34,7 +34,7 @@ class Batch:
     last: bytes
 
     @classmethod
-    def of(cls, selected: Interval | bytes) -> "Batch":
+    def of(cls, selected: TimeInterval | bytes) -> "Batch":
         """The batch of an interval of times, or of the id that the leader gave it; CodecError where it is neither."""
         if isinstance(selected, bytes):
             if len(selected) != BATCH_ID:
@@ -53,10 +53,10 @@ class Batch:
         return self.first <= other.last and other.first <= self.last
 
     @property
-    def interval(self) -> Interval:
+    def interval(self) -> TimeInterval:
         """Its times; InputError cannot be: only batches of times are asked."""
         start = int.from_bytes(self.first, "big")
-        return Interval(start, int.from_bytes(self.last, "big") - start + 1)
+        return TimeInterval(start, int.from_bytes(self.last, "big") - start + 1)
 
     def selector(self) -> BatchSelector:
         """How the leader names it to the helper."""
@@ -76,7 +76,7 @@ def bucket_at(time: int) -> bytes:
     return time.to_bytes(8, "big")
 
 
-def asked_batch(query: Query) -> Batch | None:
+def asked_batch(query: BatchQuery) -> Batch | None:
     """The batch that a collector names, or None where it takes the leader's next."""
     interval = query.interval()
     return None if interval is None else Batch.of(interval)
@@ -129,7 +129,7 @@ class BatchTotal:
     share: Words = field(repr=False)
     count: int
     checksum: bytes
-    interval: Interval
+    interval: TimeInterval
 
 
 def batch_total(vdaf: Vdaf, agg_param: bytes, shards: Iterable[BucketShard]) -> BatchTotal:
@@ -141,4 +141,4 @@ def batch_total(vdaf: Vdaf, agg_param: bytes, shards: Iterable[BucketShard]) -> 
     start = min((each.first_time for each in members), default=0)
     end = max((each.last_time + 1 for each in members), default=0)
     share = vdaf.merge(agg_param, (vdaf.decode_agg_share(agg_param, each.share) for each in members))
-    return BatchTotal(share, sum(each.count for each in members), digest, Interval(start, end - start))
+    return BatchTotal(share, sum(each.count for each in members), digest, TimeInterval(start, end - start))

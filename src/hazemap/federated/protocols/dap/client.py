@@ -4,15 +4,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from hazemap.errors import InputError
-from hazemap.federated.protocols.dap.basic_types import REPORT_ID, HpkeCiphertext, Role
+from hazemap.federated.protocols.dap.basic_types import REPORT_ID, DapRole, HpkeCiphertext
 from hazemap.federated.protocols.dap.report_credentials import HeldCredential, credited
-from hazemap.federated.protocols.dap.task import Task
+from hazemap.federated.protocols.dap.task import DapTask
 from hazemap.federated.protocols.dap.upload_messages import (
+    DapReport,
     InputShareAad,
     InputShareAad09,
     PlaintextInputShare,
     PlaintextInputShare09,
-    Report,
     Report09,
     ReportMetadata,
     ReportMetadata09,
@@ -52,14 +52,14 @@ NOTHING_MORE = ReportExtensions()
 
 
 @dataclass(frozen=True)
-class Client:
+class DapClient:
     """Makes reports of one task for two aggregators, whose public keys it has fetched.
 
     Its reports are as long as each other, whatever they measure. It draws nothing: a report takes `randomness_bytes`
     of fresh, uniform randomness, which is used for nothing else.
     """
 
-    task: Task
+    task: DapTask
     vdaf: Vdaf
     leader: HpkeConfig
     helper: HpkeConfig
@@ -76,7 +76,7 @@ class Client:
         randomness: bytes,
         extensions: ReportExtensions = NOTHING_MORE,
         credential: HeldCredential | None = None,
-    ) -> Report | Report09:
+    ) -> DapReport | Report09:
         """A report of `measurement`, made `seconds` after the epoch; InputError for what cannot be measured.
 
         `credential` is the device's for this task, and for no other report ever; a task that is open wants none.
@@ -107,7 +107,7 @@ class Client:
             public = tuple(sorted((*public, spent.extension), key=lambda each: each.type))
         metadata = ReportMetadata(report_id, time, public)
         aad = InputShareAad(self.task.id, self.task.configuration, metadata, public_share).to_bytes()
-        return Report(metadata, public_share, *self._sealed(aad, plain, ephemeral))
+        return DapReport(metadata, public_share, *self._sealed(aad, plain, ephemeral))
 
     def _report_09(
         self,
@@ -130,7 +130,7 @@ class Client:
         leader, helper = (
             config.seal(self.task.version.input_share_info(role), aad, each, randomness)
             for config, role, each, randomness in zip(
-                (self.leader, self.helper), (Role.LEADER, Role.HELPER), plain, ephemeral, strict=True
+                (self.leader, self.helper), (DapRole.LEADER, DapRole.HELPER), plain, ephemeral, strict=True
             )
         )
         return leader, helper

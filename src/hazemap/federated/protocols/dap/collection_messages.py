@@ -6,8 +6,8 @@ from hashlib import sha256
 from typing import Annotated, Final, Self
 
 from hazemap.errors import CodecError
-from hazemap.federated.protocols.dap.basic_types import BATCH_ID, HpkeCiphertext, Interval, Share, TaskId
-from hazemap.federated.protocols.dap.resource_paths import Message
+from hazemap.federated.protocols.dap.basic_types import BATCH_ID, HpkeCiphertext, Share, TaskId, TimeInterval
+from hazemap.federated.protocols.dap.resource_paths import DapMessage
 from hazemap.federated.protocols.dap.task import BatchMode, Configuration, read_interval
 from hazemap.federated.protocols.dap.vdaf_configuration import Extensions
 from hazemap.vdaf.tls_encoding import Structure, code, fixed, number, opaque, part
@@ -17,18 +17,18 @@ _SMALL = 1 << 26
 
 
 @dataclass(frozen=True)
-class Query(Structure):
+class BatchQuery(Structure):
     """Which batch the collector asks for.
 
-    >>> Query.of_interval(Interval(1, 2)).interval()
-    Interval(start=1, duration=2)
+    >>> BatchQuery.of_interval(TimeInterval(1, 2)).interval()
+    TimeInterval(start=1, duration=2)
     """
 
     batch_mode: Annotated[BatchMode, code(BatchMode, 1)]
     config: Annotated[bytes, opaque(2)]
 
     @classmethod
-    def of_interval(cls, interval: Interval) -> Self:
+    def of_interval(cls, interval: TimeInterval) -> Self:
         """The reports whose time is in an interval."""
         return cls(BatchMode.TIME_INTERVAL, interval.to_bytes())
 
@@ -37,7 +37,7 @@ class Query(Structure):
         """The next batch of the leader's."""
         return cls(BatchMode.LEADER_SELECTED, b"")
 
-    def interval(self) -> Interval | None:
+    def interval(self) -> TimeInterval | None:
         """The interval asked for, or None for the next batch; CodecError if it asks for neither."""
         if self.batch_mode is BatchMode.TIME_INTERVAL:
             return read_interval(self.config)
@@ -58,7 +58,7 @@ class BatchSelector(Structure):
     config: Annotated[bytes, opaque(2)]
 
     @classmethod
-    def of_interval(cls, interval: Interval) -> Self:
+    def of_interval(cls, interval: TimeInterval) -> Self:
         """The reports whose time is in an interval."""
         return cls(BatchMode.TIME_INTERVAL, interval.to_bytes())
 
@@ -67,7 +67,7 @@ class BatchSelector(Structure):
         """The batch of this name."""
         return cls(BatchMode.LEADER_SELECTED, batch_id)
 
-    def batch(self) -> Interval | bytes:
+    def batch(self) -> TimeInterval | bytes:
         """The interval or the id of the batch; CodecError if it is neither."""
         if self.batch_mode is BatchMode.TIME_INTERVAL:
             return read_interval(self.config)
@@ -75,39 +75,39 @@ class BatchSelector(Structure):
             return self.config
         raise CodecError(f"a batch is an interval of times, or has an id of {BATCH_ID} bytes")
 
-    def answers(self, query: Query) -> bool:
+    def answers(self, query: BatchQuery) -> bool:
         """Whether this batch is one that the query asks for."""
         batch, asked = self.batch(), query.interval()
         if self.batch_mode is not query.batch_mode:
             return False
-        return asked is None or (isinstance(batch, Interval) and batch.within(asked))
+        return asked is None or (isinstance(batch, TimeInterval) and batch.within(asked))
 
 
 @dataclass(frozen=True)
-class CollectionJobReq(Message, name="collection-job-req", largest=_SMALL):
+class CollectionJobReq(DapMessage, name="collection-job-req", largest=_SMALL):
     """What a collector asks the leader for; both aggregate shares are bound to it, byte for byte.
 
-    >>> CollectionJobReq(Query.next_batch(), b"012345").to_bytes().hex()
+    >>> CollectionJobReq(BatchQuery.next_batch(), b"012345").to_bytes().hex()
     '020000000000063031323334350000'
     """
 
-    query: Annotated[Query, part(Query)]
+    query: Annotated[BatchQuery, part(BatchQuery)]
     agg_param: Share
     extensions: Extensions = ()
 
 
 @dataclass(frozen=True)
-class CollectionJobResp(Message, name="collection-job-resp"):
+class CollectionJobResp(DapMessage, name="collection-job-resp"):
     """How many reports, of which times, and the shares of their sum, sealed for the collector."""
 
     report_count: Annotated[int, number(8)]
-    interval: Annotated[Interval, part(Interval)]
+    interval: Annotated[TimeInterval, part(TimeInterval)]
     leader_share: Annotated[HpkeCiphertext, part(HpkeCiphertext)]
     helper_share: Annotated[HpkeCiphertext, part(HpkeCiphertext)]
 
 
 @dataclass(frozen=True)
-class AggregateShareReq(Message, name="aggregate-share-req", largest=_SMALL):
+class AggregateShareReq(DapMessage, name="aggregate-share-req", largest=_SMALL):
     """What the leader asks the helper for: the same batch, with as many and the same reports."""
 
     collection_job_req: Annotated[CollectionJobReq, part(CollectionJobReq)]
@@ -117,7 +117,7 @@ class AggregateShareReq(Message, name="aggregate-share-req", largest=_SMALL):
 
 
 @dataclass(frozen=True)
-class AggregateShare(Message, name="aggregate-share"):
+class AggregateShare(DapMessage, name="aggregate-share"):
     """The helper's share of the sum, sealed for the collector."""
 
     encrypted_aggregate_share: Annotated[HpkeCiphertext, part(HpkeCiphertext)]

@@ -3,19 +3,19 @@
 from dataclasses import dataclass, field
 
 from hazemap.errors import InputError, Refused
-from hazemap.federated.protocols.dap.basic_types import HpkeCiphertext, Interval, Role
+from hazemap.federated.protocols.dap.basic_types import DapRole, HpkeCiphertext, TimeInterval
 from hazemap.federated.protocols.dap.collection_messages import (
     AggregateShareAad,
+    BatchQuery,
     CollectionJobReq,
     CollectionJobResp,
-    Query,
 )
 from hazemap.federated.protocols.dap.prefix_question import PrefixQuestion
 from hazemap.federated.protocols.dap.prefix_share_sums import decoded_shares
-from hazemap.federated.protocols.dap.task import BatchMode, Task
+from hazemap.federated.protocols.dap.task import BatchMode, DapTask
 from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfig
 from hazemap.privacy.two_server_noise import lifted
-from hazemap.vdaf.hpke import KeyPair
+from hazemap.vdaf.hpke import HpkeKeyPair
 from hazemap.vdaf.idpf import MODULUS_INNER
 from hazemap.vdaf.vdaf import Vdaf
 
@@ -25,7 +25,7 @@ class AggregateResult:
     """How many reports, of which times, and the sums: signed, where the aggregators have added noise."""
 
     count: int
-    interval: Interval
+    interval: TimeInterval
     sums: tuple[int, ...]
 
 
@@ -33,23 +33,23 @@ class AggregateResult:
 class Collector:
     """Who may see the sums of a task: it holds the private key that both aggregate shares are sealed for."""
 
-    task: Task
+    task: DapTask
     vdaf: Vdaf = field(repr=False)
     config: HpkeConfig
-    key: KeyPair
+    key: HpkeKeyPair
 
     def __post_init__(self) -> None:
         suite = self.config.suite
         if suite is None or suite.kem is not self.key.kem or self.config.public_key != self.key.public:
             raise InputError("the private key is not that of the collector's HPKE configuration")
 
-    def request(self, interval: Interval | None = None, agg_param: bytes = b"") -> CollectionJobReq:
+    def request(self, interval: TimeInterval | None = None, agg_param: bytes = b"") -> CollectionJobReq:
         """What to ask the leader for: the reports of an interval, or, in a leader-selected task, the next batch."""
         if (interval is None) is (self.task.batch_mode is BatchMode.TIME_INTERVAL):
             raise InputError(
                 "batches of this task are intervals of times" if interval is None else "the leader chooses"
             )
-        query = Query.next_batch() if interval is None else Query.of_interval(interval.checked())
+        query = BatchQuery.next_batch() if interval is None else BatchQuery.of_interval(interval.checked())
         return CollectionJobReq(query, agg_param)
 
     def result(self, request: CollectionJobReq, response: CollectionJobResp) -> AggregateResult:
@@ -62,7 +62,7 @@ class Collector:
         asked = request.query.interval()
         if asked is not None and not response.interval.checked().within(asked):
             raise Refused("the leader answers with reports of other times than were asked for")
-        sealed = ((Role.LEADER, response.leader_share), (Role.HELPER, response.helper_share))
+        sealed = ((DapRole.LEADER, response.leader_share), (DapRole.HELPER, response.helper_share))
         opened = [self._opened(request, *each) for each in sealed]
         sums = self._sums(request.agg_param, opened) if self.task.walk is None else _answer(request.agg_param, opened)
         return AggregateResult(response.report_count, response.interval, tuple(sums))
@@ -74,7 +74,7 @@ class Collector:
         found: list[int] = lifted(sums, self.vdaf.modulus(agg_param)).tolist()
         return found
 
-    def _opened(self, request: CollectionJobReq, sender: Role, share: HpkeCiphertext) -> bytes:
+    def _opened(self, request: CollectionJobReq, sender: DapRole, share: HpkeCiphertext) -> bytes:
         if share.config_id != self.config.id:
             raise Refused("an aggregate share is sealed for another key than the task's collector's")
         suite = self.config.suite

@@ -19,12 +19,12 @@ from hazemap.federated.protocols.dap.aggregation_messages import (
     AggregationJobContinueReq,
     AggregationJobInitReq,
     AggregationJobResp,
+    DapReportShare,
     VerifyContinue,
     VerifyInit,
     VerifyResp,
     VerifyRespType,
 )
-from hazemap.federated.protocols.dap.aggregation_messages import ReportShare as SentShare
 from hazemap.federated.protocols.dap.aggregator_changes import (
     AddJob,
     AddShards,
@@ -61,7 +61,7 @@ from hazemap.federated.protocols.dap.input_share_opening import DecryptionKeys, 
 from hazemap.federated.protocols.dap.leader_uploads import ineligible_reports, parameters_before
 from hazemap.federated.protocols.dap.problem_types import PREFIX, DapProblem, ProblemDocument, ProblemType, rejection
 from hazemap.federated.protocols.dap.resource_ids import resource_id
-from hazemap.federated.protocols.dap.upload_messages import Report
+from hazemap.federated.protocols.dap.upload_messages import DapReport
 from hazemap.federated.protocols.dap.vdaf_configuration import Extension
 from hazemap.vdaf.ping_pong import Continued, Finished, FinishedWithOutbound, Rejected, leader_continued, leader_init
 from hazemap.vdaf.vdaf import ReportShare
@@ -78,7 +78,7 @@ class AbandonedJob(Refused):
 class _Verified:
     """A report under verification."""
 
-    report: Report
+    report: DapReport
     bucket: bytes
     state: Continued | FinishedWithOutbound
 
@@ -172,7 +172,7 @@ class LeaderJobs:
         return Outcome(b"", job_id, (DropJob(job_id),))
 
     def _begun(
-        self, agg_param: bytes, reports: list[Report], batch_id: bytes | None, now: int
+        self, agg_param: bytes, reports: list[DapReport], batch_id: bytes | None, now: int
     ) -> tuple[dict[bytes, _Verified], dict[bytes, ReportError]]:
         task = self._task
         buckets = {each.metadata.report_id: task.bucket(each.metadata.time, batch_id) for each in reports}
@@ -187,7 +187,7 @@ class LeaderJobs:
         return states, refused | rejected
 
     def _started(
-        self, agg_param: bytes, reports: list[Report], now: int | None
+        self, agg_param: bytes, reports: list[DapReport], now: int | None
     ) -> tuple[dict[bytes, Continued], dict[bytes, ReportError]]:
         task = self._task
         shares, rejected = list[ReportShare](), dict[bytes, ReportError]()
@@ -214,7 +214,7 @@ class LeaderJobs:
         extensions = () if batch_id is None else (Extension(LEADER_SELECTED_BATCH_ID, batch_id),)
         inits = tuple(
             VerifyInit(
-                SentShare(each.report.metadata, each.report.public_share, each.report.helper_share),
+                DapReportShare(each.report.metadata, each.report.public_share, each.report.helper_share),
                 each.state.outbound,
             )
             for each in states.values()

@@ -31,7 +31,7 @@ from hazemap.federated.protocols.dap.input_share_opening import (
 from hazemap.federated.protocols.dap.problem_types import ProblemType
 from hazemap.federated.protocols.dap.report_sizes import ReportSizes
 from hazemap.federated.protocols.dap.upload_messages import (
-    Report,
+    DapReport,
     Report09,
     ReportMetadata,
     ReportUploadStatus,
@@ -106,8 +106,13 @@ def uploaded(
 
 
 def checked_reports(
-    task: AggregatorTask, keys: DecryptionKeys, records: LeaderRecords, reports: Collection[Report], now: int, room: int
-) -> tuple[tuple[Change, ...], list[tuple[Report, ReportError]]]:
+    task: AggregatorTask,
+    keys: DecryptionKeys,
+    records: LeaderRecords,
+    reports: Collection[DapReport],
+    now: int,
+    room: int,
+) -> tuple[tuple[Change, ...], list[tuple[DapReport, ReportError]]]:
     """What is to be written of the reports that are taken, and why the others are not, in their order."""
     for report in reports:
         try:
@@ -120,7 +125,7 @@ def checked_reports(
     checks = CredentialChecks.of(task, records, [(each.metadata, each.public_share) for each in reports], room)
     before = records.uploaded([report.metadata.report_id for report in reports])
     closed = _closed(task, records, reports)
-    accepted, refused = list[Report](), list[tuple[Report, ReportError]]()
+    accepted, refused = list[DapReport](), list[tuple[DapReport, ReportError]]()
     earliest, sizes = max(task.earliest(now), records.forgotten_before()), ReportSizes.of(task.task, task.vdaf)
     for report in reports:
         report_id, time = report.metadata.report_id, report.metadata.time
@@ -146,7 +151,7 @@ def checked_reports(
     return (*checks.changes(before), AddReports(tuple(accepted))), refused
 
 
-def _closed(task: AggregatorTask, records: LeaderRecords, reports: Collection[Report]) -> list[Batch]:
+def _closed(task: AggregatorTask, records: LeaderRecords, reports: Collection[DapReport]) -> list[Batch]:
     times = [report.metadata.time for report in reports]
     if not task.by_time or not times:
         return []
@@ -173,7 +178,7 @@ def uploaded_09(
     if rest:
         raise task.problem(ProblemType.INVALID_MESSAGE, "the time of a report is rounded down to the time precision")
     metadata = ReportMetadata(older.metadata.report_id, time)
-    report = Report(metadata, older.public_share, older.leader_share, older.helper_share)
+    report = DapReport(metadata, older.public_share, older.leader_share, older.helper_share)
     if records.uploaded([metadata.report_id]):
         return Outcome(b"")
     changes, refused = checked_reports(task, keys, records, [report], now, room)

@@ -22,7 +22,7 @@ from hmac import digest
 from typing import Annotated, ClassVar, Final, Self
 
 from hazemap.errors import CodecError, InputError
-from hazemap.federated.protocols.dap.basic_types import Role
+from hazemap.federated.protocols.dap.basic_types import DapRole
 from hazemap.federated.protocols.dap.vdaf_configuration import (
     Extension,
     HistogramConfiguration,
@@ -112,9 +112,9 @@ class ReportCredential(Structure):
             self.key, self.signed, _signed(task_id, self.serial, report, (self.leader, self.helper))
         )
 
-    def covers(self, role: Role, plain: bytes) -> bool:
+    def covers(self, role: DapRole, plain: bytes) -> bool:
         """Whether the device made this input share, as it is before it is sealed, for this server."""
-        return (self.leader if role is Role.LEADER else self.helper) == share_digest(role, plain)
+        return (self.leader if role is DapRole.LEADER else self.helper) == share_digest(role, plain)
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class HeldCredential:
 
     def spent(self, report: bytes, plain: tuple[bytes, bytes]) -> ReportCredential:
         """For one report, named as `credited` does, with both input shares as they are sealed."""
-        shares = share_digest(Role.LEADER, plain[0]), share_digest(Role.HELPER, plain[1])
+        shares = share_digest(DapRole.LEADER, plain[0]), share_digest(DapRole.HELPER, plain[1])
         signed = self.key.sign(_signed(self.task_id, self.serial, report, shares))
         return ReportCredential(self.serial, self.key.public, self.issued, *shares, signed)
 
@@ -170,7 +170,7 @@ def credited(report_id: bytes, time: int, public_share: bytes) -> bytes:
     return report_id + time.to_bytes(8, "big") + sha256(public_share).digest()
 
 
-def share_digest(role: Role, plain: bytes) -> bytes:
+def share_digest(role: DapRole, plain: bytes) -> bytes:
     """What stands for an input share, as it is before it is sealed."""
     return sha256(_SHARE + bytes([role]) + plain).digest()
 

@@ -12,8 +12,8 @@ from hazemap.federated.protocols.dap.basic_types import REPORT_ID
 from hazemap.federated.protocols.dap.prefix_question import read_question
 from hazemap.federated.protocols.dap.report_credentials import ReportCredential
 from hazemap.federated.protocols.dap.resource_paths import LARGEST
-from hazemap.federated.protocols.dap.task import Task
-from hazemap.federated.protocols.dap.upload_messages import Report
+from hazemap.federated.protocols.dap.task import DapTask
+from hazemap.federated.protocols.dap.upload_messages import DapReport
 from hazemap.vdaf.idpf import SIZE_INNER
 from hazemap.vdaf.vdaf import Vdaf
 
@@ -48,7 +48,7 @@ class ReportSizes:
     """bytes of the credential; 0 where the task is open"""
 
     @classmethod
-    def of(cls, task: Task, vdaf: Vdaf) -> "ReportSizes":
+    def of(cls, task: DapTask, vdaf: Vdaf) -> "ReportSizes":
         """Those of a task."""
         public, leader, helper = vdaf.share_sizes
         return cls(public, leader, helper, 0 if task.admission is None else _EXTENSION + ReportCredential.SIZE)
@@ -79,7 +79,7 @@ class ReportSizes:
                 f"a report of this task has {self.least:,} to {self.longest:,} bytes: no number of them has {size:,}"
             )
 
-    def fit(self, report: Report) -> bool:
+    def fit(self, report: DapReport) -> bool:
         """Whether a report's parts have their lengths: what is sealed for the leader exactly."""
         helper = len(report.helper_share.payload) - (_PLAIN + self.helper + TAG)
         return (
@@ -106,13 +106,13 @@ def longest_aggregation_answer(request: int) -> int:
     return min(LARGEST, 2 * request + WORDS)
 
 
-def longest_share(task: Task, vdaf: Vdaf, agg_param: bytes) -> int:
+def longest_share(task: DapTask, vdaf: Vdaf, agg_param: bytes) -> int:
     """Of a helper that gives its share of a batch's sums, sealed."""
     if task.walk is not None:
         return read_question(agg_param).size * SIZE_INNER + WORDS
     return vdaf.output_length(agg_param) * ((vdaf.modulus(agg_param).bit_length() + 7) // 8) + WORDS
 
 
-def longest_result(task: Task, vdaf: Vdaf, agg_param: bytes) -> int:
+def longest_result(task: DapTask, vdaf: Vdaf, agg_param: bytes) -> int:
     """Of a leader that gives both shares."""
     return 2 * longest_share(task, vdaf, agg_param)

@@ -68,7 +68,7 @@ LARGEST: Final = 1 << 28
 _LONGEST_HEADER = 256
 
 
-class Message(Structure):
+class DapMessage(Structure):
     """A structure that is the whole body of a request or of a response."""
 
     NAME: ClassVar[str]

@@ -9,11 +9,11 @@ from enum import IntEnum
 from typing import Annotated, Final, Self
 
 from hazemap.errors import CodecError, InputError
-from hazemap.federated.protocols.dap.basic_types import TASK_ID, Interval
+from hazemap.federated.protocols.dap.basic_types import TASK_ID, TimeInterval
 from hazemap.federated.protocols.dap.blank_reports import BLANK_REPORTS, BlankReports
 from hazemap.federated.protocols.dap.privacy_parameters import PRIVACY_PARAMETERS, WALK, PrivacyParameters, WalkTerms
 from hazemap.federated.protocols.dap.report_credentials import ADMISSION, ReportAdmission
-from hazemap.federated.protocols.dap.resource_paths import Message
+from hazemap.federated.protocols.dap.resource_paths import DapMessage
 from hazemap.federated.protocols.dap.vdaf_configuration import (
     Extension,
     Extensions,
@@ -46,10 +46,10 @@ class BatchMode(IntEnum):
 
 
 @dataclass(frozen=True)
-class TaskConfiguration(Message, name="task-configuration", largest=_MOST_BYTES):
+class TaskConfiguration(DapMessage, name="task-configuration", largest=_MOST_BYTES):
     """What everybody who takes part agrees on; `to_bytes` gives the very bytes that it was read from.
 
-    What the fields mean, and whether they can be, is said by `Task`. The floor of `task_info` is a draft's.
+    What the fields mean, and whether they can be, is said by `DapTask`. The floor of `task_info` is a draft's.
     """
 
     task_info: Annotated[bytes, opaque(1)]
@@ -76,9 +76,9 @@ Configuration = Annotated[bytes, Form(_write, _read)]
 """A task configuration within another structure, kept as the bytes it came in."""
 
 
-def read_interval(data: bytes) -> Interval:
+def read_interval(data: bytes) -> TimeInterval:
     """An interval that is the whole of some data; CodecError if it is none, is empty, or ends after time itself."""
-    return Interval.from_bytes(data).checked()
+    return TimeInterval.from_bytes(data).checked()
 
 
 MOST_PRECISION: Final = 366 * 86_400
@@ -93,16 +93,16 @@ _ENDPOINT = re.compile(
 
 
 @dataclass(frozen=True)
-class Task:
+class DapTask:
     """A measurement by two aggregators. Make one with `created`, or read one with `read`.
 
     `configuration` is the verbatim encoding, as it is bound into every share; all other fields are what it says. DAP-09
     has no configuration on the wire: there it is a record of our own.
 
     >>> from hazemap.federated.protocols.dap.vdaf_configuration import HistogramConfiguration
-    >>> task = Task.created(bytes(32), b"a map", "https://one.example/", "https://two.example/", 3600, 100,
+    >>> task = DapTask.created(bytes(32), b"a map", "https://one.example/", "https://two.example/", 3600, 100,
     ...     BatchMode.TIME_INTERVAL, HistogramConfiguration(1024, 32))
-    >>> Task.read(task.id, task.configuration) == task, task.helper
+    >>> DapTask.read(task.id, task.configuration) == task, task.helper
     (True, 'https://two.example/')
     """
 
@@ -116,7 +116,7 @@ class Task:
     min_batch_size: int
     batch_mode: BatchMode
     measured: VdafConfiguration
-    interval: Interval | None = None
+    interval: TimeInterval | None = None
     """when reports may be made, in time precisions, in every version"""
     privacy: PrivacyParameters | None = None
     version: DapVersion = DAP_18
@@ -139,7 +139,7 @@ class Task:
         batch_mode: BatchMode,
         measured: VdafConfiguration,
         *,
-        interval: Interval | None = None,
+        interval: TimeInterval | None = None,
         privacy: PrivacyParameters | None = None,
         version: DapVersion = DAP_18,
         walk: WalkTerms | None = None,

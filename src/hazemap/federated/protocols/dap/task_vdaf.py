@@ -1,6 +1,6 @@
 """The VDAF that a task's configuration names, in the version that its draft of DAP speaks."""
 
-from hazemap.federated.protocols.dap.task import Task
+from hazemap.federated.protocols.dap.task import DapTask
 from hazemap.federated.protocols.dap.vdaf_configuration import (
     CountConfiguration,
     HistogramConfiguration,
@@ -16,11 +16,11 @@ from hazemap.vdaf.vdaf import VDAF_08, VDAF_18, Vdaf
 _VERSIONS = {version.number: version for version in (VDAF_08, VDAF_18)}
 
 
-def vdaf_of(task: Task) -> Vdaf:
+def vdaf_of(task: DapTask) -> Vdaf:
     """What devices shard by, aggregators verify by and collectors unshard by.
 
     >>> from hazemap.federated.protocols.dap.task import BatchMode
-    >>> task = Task.created(bytes(32), b"a map", "https://one.example/", "https://two.example/", 3600, 100,
+    >>> task = DapTask.created(bytes(32), b"a map", "https://one.example/", "https://two.example/", 3600, 100,
     ...     BatchMode.TIME_INTERVAL, HistogramConfiguration(1024, 32))
     >>> vdaf_of(task).output_length(b"")
     1024

@@ -15,7 +15,7 @@ from hazemap.federated.protocols.dap.basic_types import (
     TaskId,
     Time,
 )
-from hazemap.federated.protocols.dap.resource_paths import Message
+from hazemap.federated.protocols.dap.resource_paths import DapMessage
 from hazemap.federated.protocols.dap.task import Configuration
 from hazemap.federated.protocols.dap.vdaf_configuration import Extensions
 from hazemap.vdaf.tls_encoding import Structure, code, part, rest
@@ -38,11 +38,11 @@ class ReportMetadata(Structure):
 
 
 @dataclass(frozen=True)
-class Report(Structure):
+class DapReport(Structure):
     """A measurement, shared between the two aggregators.
 
     >>> share = HpkeCiphertext(1, b"key", b"sealed")
-    >>> len(Report(ReportMetadata(bytes(16), 12345), b"", share, share).to_bytes())
+    >>> len(DapReport(ReportMetadata(bytes(16), 12345), b"", share, share).to_bytes())
     62
     """
 
@@ -53,10 +53,10 @@ class Report(Structure):
 
 
 @dataclass(frozen=True)
-class UploadRequest(Message, name="upload-req"):
+class UploadRequest(DapMessage, name="upload-req"):
     """Reports of one task, one after another."""
 
-    reports: Annotated[tuple[Report, ...], rest(Report, MOST_REPORTS)]
+    reports: Annotated[tuple[DapReport, ...], rest(DapReport, MOST_REPORTS)]
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class ReportUploadStatus(Structure):
 
 
 @dataclass(frozen=True)
-class UploadErrors(Message, name="upload-errors"):
+class UploadErrors(DapMessage, name="upload-errors"):
     """The reports of an upload that were not taken, in the order in which they came."""
 
     statuses: Annotated[tuple[ReportUploadStatus, ...], rest(ReportUploadStatus, MOST_REPORTS)]
@@ -110,7 +110,7 @@ class ReportMetadata09(Structure):
 
 
 @dataclass(frozen=True)
-class Report09(Message, name="report"):
+class Report09(DapMessage, name="report"):
     """A measurement, shared between the two aggregators; one is the body of an upload."""
 
     metadata: Annotated[ReportMetadata09, part(ReportMetadata09)]

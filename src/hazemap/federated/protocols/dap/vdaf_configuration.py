@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Final
 
 from hazemap.errors import CodecError, InputError, Refused
 from hazemap.federated.protocols.dap.basic_types import HpkeCiphertext
-from hazemap.federated.protocols.dap.resource_paths import Message
+from hazemap.federated.protocols.dap.resource_paths import DapMessage
 from hazemap.field_types import check_fields
 from hazemap.vdaf.hpke import CipherSuite
 from hazemap.vdaf.idpf import MOST_BITS
@@ -287,7 +287,7 @@ class HpkeConfig(Structure):
 
 
 @dataclass(frozen=True)
-class HpkeConfigList(Message, name="hpke-config-list", largest=2 + 0xFFFF):
+class HpkeConfigList(DapMessage, name="hpke-config-list", largest=2 + 0xFFFF):
     """All that an aggregator offers, the preferred first.
 
     >>> HpkeConfigList((HpkeConfig(12, 0x10, 3, 2, b""),)).to_bytes().hex()

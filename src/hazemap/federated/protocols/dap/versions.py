@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from hazemap.errors import InputError
-from hazemap.federated.protocols.dap.basic_types import TASK_ID, Role
+from hazemap.federated.protocols.dap.basic_types import TASK_ID, DapRole
 
 
 @dataclass(frozen=True)
 class DapVersion:
     r"""A draft of the protocol, by the tag that separates its cryptography from that of others.
 
-    >>> DAP_18.input_share_info(Role.HELPER)
+    >>> DAP_18.input_share_info(DapRole.HELPER)
     b'dap-18 input share\x01\x03'
     >>> DAP_18.vdaf_context(bytes(32))[:8], DAP_09.vdaf_context(bytes(32))
     (b'dap-18\x00\x00', b'')
@@ -33,13 +33,13 @@ class DapVersion:
             raise InputError(f"a task id has {TASK_ID} bytes, not {len(task_id)}")
         return self.tag + task_id if self.context else b""
 
-    def input_share_info(self, receiver: Role) -> bytes:
+    def input_share_info(self, receiver: DapRole) -> bytes:
         """HPKE's `info` for the input share of an aggregator."""
-        return self.tag + b" input share" + bytes([Role.CLIENT, _aggregator(receiver)])
+        return self.tag + b" input share" + bytes([DapRole.CLIENT, _aggregator(receiver)])
 
-    def aggregate_share_info(self, sender: Role) -> bytes:
+    def aggregate_share_info(self, sender: DapRole) -> bytes:
         """HPKE's `info` for the aggregate share of an aggregator."""
-        return self.tag + b" aggregate share" + bytes([_aggregator(sender), Role.COLLECTOR])
+        return self.tag + b" aggregate share" + bytes([_aggregator(sender), DapRole.COLLECTOR])
 
     def report_time(self, seconds: int, precision: int) -> int:
         """The time of a report made `seconds` after the epoch, as this draft writes it."""
@@ -48,8 +48,8 @@ class DapVersion:
         return seconds // precision if self.times_in_precisions else seconds - seconds % precision
 
 
-def _aggregator(role: Role) -> Role:
-    if role not in (Role.LEADER, Role.HELPER):
+def _aggregator(role: DapRole) -> DapRole:
+    if role not in (DapRole.LEADER, DapRole.HELPER):
         raise InputError(f"shares are the leader's or the helper's, not the {role.name.lower()}'s")
     return role
 

@@ -19,9 +19,9 @@ from hazemap.federated.protocols.secure_aggregation import merkle_roster as rost
 from hazemap.federated.protocols.secure_aggregation.authenticated_encryption import associated, seal, unseal
 from hazemap.federated.protocols.secure_aggregation.client_bitmap import Bitmap
 from hazemap.federated.protocols.secure_aggregation.key_agreement import (
+    AgreementKeyPair,
     Coins,
     DeviceCoins,
-    KeyPair,
     letter_key,
     pair_mask,
     seed_commitment,
@@ -36,13 +36,13 @@ from hazemap.federated.protocols.secure_aggregation.messages import (
     Invitation,
     Keys,
     Masked,
-    Message,
-    Neighbours,
+    NeighbourKeys,
     Numbers,
     Picks,
     PublicKeys,
     Roll,
     Sealed,
+    SecureSumMessage,
     Stage,
     Survivors,
     Unmask,
@@ -221,7 +221,7 @@ def _free(terms: SessionParameters, exact: NDArray[np.int64]) -> None:
     """Nobody keeps an account."""
 
 
-class Client:
+class SecureSumClient:
     """Answers the messages of one session (Bonawitz et al. 2017, with the neighbours of Bell et al. 2020).
 
     A server may count on little. A person may count on this:
@@ -277,7 +277,7 @@ class Client:
         save: Callable[[bytes], None] | None = None,
         coins: Coins | None = None,
         pay: Payment = _free,
-    ) -> "Client":
+    ) -> "SecureSumClient":
         """The client whose state was saved, after a crash; send its `reply` again, in case it was not sent.
 
         CodecError for bytes that `save` was never given, InputError for those of another identity. Of two clients
@@ -327,7 +327,7 @@ class Client:
         LOG.debug("a client in session %s answers %s", memory.terms.session.hex()[:16], memory.stage.name)
         return memory.reply
 
-    def _answer(self, message: Message, asked: bytes) -> tuple[ClientState, InSession]:
+    def _answer(self, message: SecureSumMessage, asked: bytes) -> tuple[ClientState, InSession]:
         """What to remember and what to say, if it is this message's turn."""
         memory = self._memory
         if isinstance(message, Invitation) and memory is None:
@@ -343,7 +343,7 @@ class Client:
         match message:
             case Roll():
                 return self._picks(memory, message, asked)
-            case Neighbours():
+            case NeighbourKeys():
                 return self._shares(memory, message, asked)
             case Inbox():
                 return self._masked(memory, message)
@@ -364,7 +364,7 @@ class Client:
         packed = pack(reduced(_checked(self._contribution(terms), terms), terms.bits), terms.bits)
         said = sha256(packed).digest()
         first, second, seed = self._secrets(terms, position, said)
-        sealing, masking = KeyPair.from_bytes(first), KeyPair.from_bytes(second)
+        sealing, masking = AgreementKeyPair.from_bytes(first), AgreementKeyPair.from_bytes(second)
         promise = seed_commitment(session, position, seed)
         statement = keys_statement(session, position, sealing.public, masking.public, promise)
         keys = PublicKeys(sealing.public, masking.public, promise, self._identity.sign(statement))
@@ -386,13 +386,13 @@ class Client:
         picks = tuple(drawn_neighbours(coins.bytes, members, memory.position, terms.degree).tolist())
         return replace(memory, roll=message.roll.bits, picks=picks), Picks(terms.session, picks)
 
-    def _shares(self, memory: ClientState, message: Neighbours, asked: bytes) -> tuple[ClientState, Sealed]:
+    def _shares(self, memory: ClientState, message: NeighbourKeys, asked: bytes) -> tuple[ClientState, Sealed]:
         terms, own, session = memory.terms, memory.position, memory.terms.session
         check_listed(message.roll, terms, own, "have sent keys")
         if terms.mode is Mode.MALICIOUS and message.roll.bits != memory.roll:
             raise Refused("the roll is not the one that neighbours were drawn from")
         holders = check_neighbours(terms, own, memory.picks, message)
-        sealing, masking = KeyPair.from_bytes(memory.sealing), KeyPair.from_bytes(memory.masking)
+        sealing, masking = AgreementKeyPair.from_bytes(memory.sealing), AgreementKeyPair.from_bytes(memory.masking)
         check_distinct((memory.identity, sealing.public, masking.public), message.peers)
         acquaintances = []
         for peer in message.peers:
@@ -420,7 +420,7 @@ class Client:
             address = associated(session, peer.position, own, Stage.SHARES)
             if peer.roles & DEALS and (both := _opened(peer, address, message.letters[peer.position])) is not None:
                 shares[peer.position] = both
-        private = KeyPair.from_bytes(memory.masking)
+        private = AgreementKeyPair.from_bytes(memory.masking)
         among = message.sharers.bits
         masks = {p.position: pair_mask(private, p.masking, session, among) for p in peers if p.roles & SHARED}
         if self._secrets(terms, own, memory.said)[1:] != (memory.masking, memory.seed):

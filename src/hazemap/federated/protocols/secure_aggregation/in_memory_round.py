@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.errors import Refused
-from hazemap.federated.protocols.secure_aggregation.client import Client, Contribution
+from hazemap.federated.protocols.secure_aggregation.client import Contribution, SecureSumClient
 from hazemap.federated.protocols.secure_aggregation.key_agreement import DeviceCoins
 from hazemap.federated.protocols.secure_aggregation.messages import Stage
 from hazemap.federated.protocols.secure_aggregation.minimum_parameters import Judge, MinimumParameters
@@ -48,7 +48,7 @@ def secure_sum(
     stream = stream or Stream.from_os()
     server = Server(terms, [identity.public for identity in identities], seed)
     clients = [
-        Client(
+        SecureSumClient(
             identity,
             floors or MinimumParameters(),
             _contribution(contributions, position),

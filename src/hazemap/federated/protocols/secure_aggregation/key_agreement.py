@@ -56,10 +56,10 @@ def derived(secret: bytes, session: bytes, purpose: bytes, length: int) -> bytes
     return expand(digest(session, secret, "sha256"), b"hazemap 1 " + purpose, length)
 
 
-class KeyPair:
+class AgreementKeyPair:
     """An X25519 key pair of one session. It shows its public half only.
 
-    >>> ours, theirs = KeyPair.create(), KeyPair.create()
+    >>> ours, theirs = AgreementKeyPair.create(), AgreementKeyPair.create()
     >>> agreed(ours, theirs.public, bytes(32), b"mask", 16) == agreed(theirs, ours.public, bytes(32), b"mask", 16)
     True
     """
@@ -71,12 +71,12 @@ class KeyPair:
         self.public = private.public_key().public_bytes_raw()
 
     @classmethod
-    def create(cls, random: Callable[[int], bytes] = os.urandom) -> "KeyPair":
+    def create(cls, random: Callable[[int], bytes] = os.urandom) -> "AgreementKeyPair":
         """A new key pair: 32 uniform bytes are an X25519 private key (RFC 7748 §5)."""
         return cls.from_bytes(random(KEY))
 
     @classmethod
-    def from_bytes(cls, private: bytes) -> "KeyPair":
+    def from_bytes(cls, private: bytes) -> "AgreementKeyPair":
         """The pair of this private key; CodecError unless it is 32 bytes. Costs one multiplication, about 30 µs."""
         if len(private) != KEY:
             raise CodecError(f"a private key is {KEY} bytes, not {len(private)}")
@@ -96,13 +96,13 @@ class KeyPair:
             raise Refused("a public key is of low order: the secret shared with it would be known to all") from None
 
     def __repr__(self) -> str:
-        return f"<KeyPair {self.public.hex()[:16]}…>"
+        return f"<AgreementKeyPair {self.public.hex()[:16]}…>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a key pair is not pickled or copied: a private key leaves its process by to_bytes alone")
 
 
-def agreed(private: KeyPair, public: bytes, session: bytes, purpose: bytes, length: int) -> bytes:
+def agreed(private: AgreementKeyPair, public: bytes, session: bytes, purpose: bytes, length: int) -> bytes:
     """`length` bytes that only the owners of two key pairs know, for one purpose in one session.
 
     HKDF-SHA256(ikm = X25519 shared point, salt = session, info = "hazemap 1 " ‖ purpose ‖ both public keys, the
@@ -124,7 +124,7 @@ def self_mask(seed: bytes, session: bytes) -> bytes:
     return derived(seed, session, b"self", masks.KEY)
 
 
-def pair_mask(private: KeyPair, public: bytes, session: bytes, sharers: bytes) -> bytes:
+def pair_mask(private: AgreementKeyPair, public: bytes, session: bytes, sharers: bytes) -> bytes:
     """The key of the mask that two clients share: the one of the lower position adds it, the other subtracts it.
 
     It is one for each list of `sharers` (a bitmap's bits): in vectors that a client masked among several lists no mask
@@ -133,7 +133,7 @@ def pair_mask(private: KeyPair, public: bytes, session: bytes, sharers: bytes) -
     return agreed(private, public, session, b"mask" + sha256(sharers).digest(), masks.KEY)
 
 
-def letter_key(private: KeyPair, public: bytes, session: bytes) -> bytes:
+def letter_key(private: AgreementKeyPair, public: bytes, session: bytes) -> bytes:
     """The key of the letters between two clients (`authenticated_encryption` makes of it one for each direction)."""
     return agreed(private, public, session, b"letter", 32)
 

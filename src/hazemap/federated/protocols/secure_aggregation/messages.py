@@ -5,7 +5,7 @@ which the name is the hash, instead. A pair a stage, the server's first:
 
     KEYS    Invitation → Keys         MASKED  Inbox → Masked
     PICKS   Roll → Picks              ASSENT  Survivors → Assent
-    SHARES  Neighbours → Sealed       UNMASK  Assents → Unmask
+    SHARES  NeighbourKeys → Sealed    UNMASK  Assents → Unmask
 
 Whatever bytes come, a decoder gives the one message they are the encoding of, or raises CodecError.
 """
@@ -138,7 +138,7 @@ def _read_peers(reader: TlsReader) -> tuple[Peer, ...]:
     return tuple(peers)
 
 
-class Message(Structure):
+class SecureSumMessage(Structure):
     """What is the same for all messages: `kind` is the type's number, `stage` where it belongs."""
 
     kind: ClassVar[int]
@@ -161,14 +161,14 @@ class Message(Structure):
 
 
 @dataclass(frozen=True)
-class InSession(Message):
+class InSession(SecureSumMessage):
     """What is the same for all messages after the invitation: they name their session."""
 
     session: Hash
 
 
 @dataclass(frozen=True)
-class Invitation(Message, kind=1, stage=Stage.KEYS):
+class Invitation(SecureSumMessage, kind=1, stage=Stage.KEYS):
     """To a client: the terms, its position in the roster, and the proof that it is its identity's."""
 
     terms: Terms
@@ -203,7 +203,7 @@ class Picks(InSession, kind=4, stage=Stage.PICKS):
 
 
 @dataclass(frozen=True)
-class Neighbours(InSession, kind=5, stage=Stage.SHARES):
+class NeighbourKeys(InSession, kind=5, stage=Stage.SHARES):
     """To a client: who has sent keys, the ring's seed (zeros in malicious mode), and its neighbours, ascending."""
 
     roll: Clients
@@ -277,15 +277,15 @@ class Unmask(InSession, kind=12, stage=Stage.UNMASK):
         return message
 
 
-MESSAGES: tuple[type[Message], ...] = (
-    *(Invitation, Keys, Roll, Picks, Neighbours, Sealed),
+MESSAGES: tuple[type[SecureSumMessage], ...] = (
+    *(Invitation, Keys, Roll, Picks, NeighbourKeys, Sealed),
     *(Inbox, Masked, Survivors, Assent, Assents, Unmask),
 )
 """All types of messages."""
 _BY_KIND = {message.kind: message for message in MESSAGES}
 
 
-def decode(data: bytes) -> Message:
+def decode(data: bytes) -> SecureSumMessage:
     """The message that these bytes are; CodecError for bytes that are none.
 
     >>> decode(Picks(bytes(32), (3, 5)).encode())  # doctest: +ELLIPSIS

@@ -9,7 +9,7 @@ import numpy as np
 from hazemap.errors import CodecError, InputError, NotOpened, Refused
 from hazemap.federated.protocols.secure_aggregation import merkle_roster as rosters
 from hazemap.federated.protocols.secure_aggregation.client_bitmap import Bitmap
-from hazemap.federated.protocols.secure_aggregation.key_agreement import KeyPair
+from hazemap.federated.protocols.secure_aggregation.key_agreement import AgreementKeyPair
 from hazemap.federated.protocols.secure_aggregation.messages import (
     LETTER,
     Assent,
@@ -19,12 +19,12 @@ from hazemap.federated.protocols.secure_aggregation.messages import (
     Invitation,
     Keys,
     Masked,
-    Message,
-    Neighbours,
+    NeighbourKeys,
     Peer,
     Picks,
     Roll,
     Sealed,
+    SecureSumMessage,
     Stage,
     Survivors,
     Unmask,
@@ -42,7 +42,7 @@ from hazemap.privacy.signing_identities import verified
 
 LOG = logging.getLogger("hazemap.federated.protocols.secure_aggregation")
 
-_PROBE = KeyPair.from_bytes(bytes(range(32)))  # no secret: what is agreed with it is thrown away
+_PROBE = AgreementKeyPair.from_bytes(bytes(range(32)))  # no secret: what is agreed with it is thrown away
 
 
 class Server:
@@ -102,7 +102,7 @@ class Server:
         if position not in self._asked:
             return None
         session = self.terms.session
-        message: Message
+        message: SecureSumMessage
         match self.stage:
             case Stage.KEYS:
                 message = Invitation(self.terms, position, self._proofs[position])
@@ -110,7 +110,7 @@ class Server:
                 message = Roll(session, self._members)
             case Stage.SHARES:
                 peers = (self._peers[peer] for peer in self._sharing.peers(position).tolist())
-                message = Neighbours(session, self._members, self._seed, tuple(peers))
+                message = NeighbourKeys(session, self._members, self._seed, tuple(peers))
             case Stage.MASKED:
                 message = self._inbox(position)
             case Stage.ASSENT:
@@ -198,7 +198,7 @@ class Server:
         elif self.stage is Stage.ASSENT:
             self._assents.pop(position, None)
 
-    def _take(self, position: int, message: Message) -> None:
+    def _take(self, position: int, message: SecureSumMessage) -> None:
         if not isinstance(message, InSession) or message.session != self.terms.session:
             raise Refused(f"its {type(message).__name__} belongs to another session")
         match self.stage, message:

@@ -12,7 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.errors import NotOpened, Refused
-from hazemap.federated.protocols.secure_aggregation.key_agreement import KeyPair, pair_mask, seed_commitment, self_mask
+from hazemap.federated.protocols.secure_aggregation.key_agreement import (
+    AgreementKeyPair,
+    pair_mask,
+    seed_commitment,
+    self_mask,
+)
 from hazemap.federated.protocols.secure_aggregation.masks import add_mask, subtract_mask
 from hazemap.federated.protocols.secure_aggregation.messages import PublicKeys, Unmask
 from hazemap.federated.protocols.secure_aggregation.modular_packing import Words, lifted
@@ -208,7 +213,7 @@ class Unmasking:
             if self._survivors[dealer]:
                 subtract_mask(total, self_mask(secret, session))
                 continue
-            private, peers = KeyPair.from_bytes(secret), self._sharing.peers(dealer)
+            private, peers = AgreementKeyPair.from_bytes(secret), self._sharing.peers(dealer)
             for peer in peers[self._survivors[peers]].tolist():
                 key = pair_mask(private, self._keys[peer].masking, session, among)
                 (subtract_mask if peer < dealer else add_mask)(total, key)
@@ -227,7 +232,7 @@ class Unmasking:
         keys = self._keys[dealer]
         if self._survivors[dealer]:
             return seed_commitment(self._terms.session, dealer, secret) == keys.commitment
-        return KeyPair.from_bytes(secret).public == keys.masking
+        return AgreementKeyPair.from_bytes(secret).public == keys.masking
 
     def _mend(self, left: list[int], secrets: dict[int, bytes]) -> None:
         """Find the secrets of which some shares are wrong. A liar that is found at one dealer is left out at all."""

@@ -14,7 +14,7 @@ from hazemap.federated.protocols.secure_aggregation.modular_packing import Words
 from hazemap.federated.protocols.shuffle.shuffle_parameters import BLOCK_NUMBER, SEALING, ShuffleParameters
 from hazemap.machine_code.arrays import Ints
 from hazemap.privacy.random_stream import Stream
-from hazemap.vdaf.hpke import Aead, CipherSuite, Kdf, Kem, KeyPair
+from hazemap.vdaf.hpke import Aead, CipherSuite, HpkeKeyPair, Kdf, Kem
 from hazemap.vdaf.tls_encoding import TlsWriter
 
 
@@ -73,7 +73,7 @@ class OpenedBatch(NamedTuple):
     people: int
 
 
-def opened(terms: ShuffleParameters, key: KeyPair, messages: Sequence[bytes]) -> OpenedBatch:
+def opened(terms: ShuffleParameters, key: HpkeKeyPair, messages: Sequence[bytes]) -> OpenedBatch:
     """The sums of a batch; `Refused` if it is not whole: then the sums would be random numbers, and nothing is shown.
 
     Whole is a batch of whole people, at least as many as the minimum, in which each block has as many parts as they

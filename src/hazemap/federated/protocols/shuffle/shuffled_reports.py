@@ -13,7 +13,7 @@ from hazemap.federated.protocols.shuffle.sealed_parts import SUITE, OpenedBatch
 from hazemap.federated.protocols.shuffle.shuffle_parameters import SEALING
 from hazemap.machine_code.arrays import Ints
 from hazemap.privacy.random_stream import Stream
-from hazemap.vdaf.hpke import KeyPair
+from hazemap.vdaf.hpke import HpkeKeyPair
 from hazemap.vdaf.tls_encoding import TlsWriter
 
 INFO = b"hazemap shuffle 1 report"
@@ -66,7 +66,7 @@ def report_message(terms: ReportParameters, public: bytes, bits: Ints, stream: S
     return enc + payload
 
 
-def summed_reports(terms: ReportParameters, key: KeyPair, messages: Sequence[bytes]) -> OpenedBatch:
+def summed_reports(terms: ReportParameters, key: HpkeKeyPair, messages: Sequence[bytes]) -> OpenedBatch:
     """The sums of the reports of a batch; `Refused` below the minimum.
 
     A message that does not open, or holds no bits, is nobody's report: it is left out, and the others count. Nothing is

@@ -13,7 +13,7 @@ from hazemap.errors import InputError, Refused
 from hazemap.federated.protocols.shuffle.sealed_parts import SUITE
 from hazemap.federated.protocols.shuffle.shuffle_parameters import BatchTerms
 from hazemap.privacy.signing_identities import SIGNATURE, Identity, verified
-from hazemap.vdaf.hpke import TAG, KeyPair
+from hazemap.vdaf.hpke import TAG, HpkeKeyPair
 
 SERIAL = 32
 CREDENTIAL = SERIAL + SIGNATURE
@@ -75,7 +75,7 @@ def submitted(
     return enc + payload
 
 
-def read_submission(terms: BatchTerms, key: KeyPair, request: bytes) -> Submission:
+def read_submission(terms: BatchTerms, key: HpkeKeyPair, request: bytes) -> Submission:
     """What a person sent, if they may send to this batch and sent all of it; `Refused` otherwise. Some 0.3 ms."""
     if len(request) != submission_bytes(terms):
         raise Refused(
