@@ -127,7 +127,7 @@ def test_a_table_that_others_replace_while_a_run_is_paid_for_is_read_to_its_end(
 @pytest.mark.parametrize(
     ("of", "method", "times", "before"),
     [
-        (Session, "__init__", 2, False),  # rehearse, charged, nothing asked
+        (Session, "__init__", 2, False),  # rehearsed, charged, nothing asked
         (Journal, "ask", 2, True),  # one answer kept, the next question not asked
         (Session, "receive", 1, True),  # an answer kept, not yet seen
         (Journal, "end", 1, True),

@@ -1,6 +1,6 @@
 """One run, in the order that makes its promises true (docs/concepts/design.md, "A run, step by step").
 
-The output is locked; the table is opened and its rows are read inside the trust model; the run is rehearse, and what
+The output is locked; the table is opened and its rows are read inside the trust model; the run is rehearsed, and what
 could not be read back is refused; the journal is begun; the price is charged; every answer is in the journal before
 it is used; the file appears whole; the ledger notes it; the journal is removed.
 
