@@ -16,7 +16,7 @@ from tests.every_method import LEVELLED, WHOLE
 import hazemap
 from hazemap.errors import HazemapError
 from hazemap.execution.crash_recovery import recoverable
-from hazemap.execution.run import folder_of
+from hazemap.execution.journal import journal_folder
 from hazemap.privacy.ledger import Ledger
 from hazemap.releases import Release, Statistics
 
@@ -79,13 +79,13 @@ def ordered(folder: Path, kind: str, table: str, budget: dict[str, str], **optio
     if refused:
         assert not goal.exists(), f"a file without a charge: {refused}"
         assert ledger.history() == before, f"paid for nothing: {refused}"
-        assert not list(folder_of(ledger).glob("*")), f"a journal of nothing: {refused}"
+        assert not list(journal_folder(ledger).glob("*")), f"a journal of nothing: {refused}"
         return "refused"
     made = (Release if kind == "map" else Statistics).open(goal)
     paid = ledger.history()[len(before) :]
     price = made.statement.budget
     assert [(each.charge.price, each.released, each.file) for each in paid] == [(price, True, str(goal))]
-    assert not recoverable(ledger) and not list(folder_of(ledger).glob("*"))
+    assert not recoverable(ledger) and not list(journal_folder(ledger).glob("*"))
     return "made"
 
 

@@ -14,17 +14,17 @@ from hazemap.federated.aggregator.hpke_key_ring import HpkeKeyStore
 from hazemap.federated.aggregator.schema import SCHEMA
 from hazemap.federated.aggregator.task_file import KEPT, new_task_files, over, retention
 from hazemap.federated.aggregator.task_records import register_tasks
-from hazemap.federated.protocols.dap.basic_types import Interval, Role
-from hazemap.federated.protocols.dap.client import Client
+from hazemap.federated.protocols.dap.basic_types import DapRole, TimeInterval
+from hazemap.federated.protocols.dap.client import DapClient
 from hazemap.federated.protocols.dap.collection_messages import CollectionJobResp
 from hazemap.federated.protocols.dap.collector import Collector
 from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
 from hazemap.federated.protocols.dap.upload_messages import UploadRequest
 from hazemap.federated.service.state_folder import StateFolder
 from hazemap.federated.service.store import Store, Write
-from hazemap.vdaf.hpke import Kem, KeyPair
+from hazemap.vdaf.hpke import HpkeKeyPair, Kem
 
-ROLES = {"leader": Role.LEADER, "helper": Role.HELPER}
+ROLES = {"leader": DapRole.LEADER, "helper": DapRole.HELPER}
 URLS = {role: f"https://{role}.example/" for role in ROLES}
 EXPIRY = 100 * PRECISION
 END = 1_001 * PRECISION
@@ -105,14 +105,14 @@ def collected(pair, files):
     """A batch of four reports that was collected: the job and its answer, and the collector's request."""
     task = files["leader"].task
     keys = [pair.running[role]._keys.announced(pair.now).configs[0] for role in ROLES]
-    client = Client(task, vdaf_of(task), *keys)
+    client = DapClient(task, vdaf_of(task), *keys)
     made = [client.report(1, pair.now, os.urandom(client.randomness_bytes)) for _ in range(4)]
     leader = pair.service("leader", task)
     _, writes = leader.upload(UploadRequest(tuple(made)).to_bytes(), pair.ring("leader"), pair.now)
     pair.stores["leader"].write_now(*writes)
     config = files["collector"].collector
-    collector = Collector(task, vdaf_of(task), config, KeyPair(Kem(config.kem), files["collector"].collector_key))
-    request = collector.request(Interval(pair.now // PRECISION, 1))
+    collector = Collector(task, vdaf_of(task), config, HpkeKeyPair(Kem(config.kem), files["collector"].collector_key))
+    request = collector.request(TimeInterval(pair.now // PRECISION, 1))
     job = leader.collect(request.to_bytes()).resource
     for _ in range(4):
         pair.exchange(task)
@@ -122,7 +122,7 @@ def collected(pair, files):
 
 
 def task_files(expiry=EXPIRY, **options):
-    return new_task_files(a_task(interval=Interval(1_000, 1), **options), os.urandom, expiry, 100_000)
+    return new_task_files(a_task(interval=TimeInterval(1_000, 1), **options), os.urandom, expiry, 100_000)
 
 
 def test_results_stay_as_long_as_a_task_s_file_says_and_then_nothing_does(pair, caplog):

@@ -14,7 +14,7 @@ from hazemap.federated.aggregator.aggregator_routes import AggregatorRoutes, pro
 from hazemap.federated.aggregator.hpke_key_ring import HpkeKeyStore
 from hazemap.federated.aggregator.schema import SCHEMA
 from hazemap.federated.aggregator.task_file import KEPT, TaskShelf, new_task_files
-from hazemap.federated.protocols.dap.basic_types import Interval
+from hazemap.federated.protocols.dap.basic_types import TimeInterval
 from hazemap.federated.protocols.dap.report_credentials import ReportAdmission
 from hazemap.federated.protocols.dap.resource_paths import PROVISIONING, id_text
 from hazemap.federated.protocols.dap.vdaf_configuration import MultihotConfiguration
@@ -59,7 +59,7 @@ def test_a_log_says_of_each_new_task_whether_it_is_open_or_who_admits_to_it(tmp_
 def test_a_task_that_is_over_is_not_taken_any_more(tmp_path):
     now, end = [0], 12 * PRECISION
     shelf = TaskShelf(tmp_path / "tasks", "leader", URL, lambda: now[0])
-    text = files(interval=Interval(10, 2))["leader"].to_toml().encode()
+    text = files(interval=TimeInterval(10, 2))["leader"].to_toml().encode()
     now[0] = end + KEPT
     assert shelf.take(text, lambda _: None) and not shelf.take(text, lambda _: None)
     now[0] += 1

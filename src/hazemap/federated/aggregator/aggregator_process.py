@@ -25,7 +25,7 @@ from hazemap.federated.aggregator.schema import SCHEMA
 from hazemap.federated.aggregator.task_file import ROLES, TOKEN_FILE, TaskFile, TaskShelf, over, retention
 from hazemap.federated.aggregator.task_records import aggregator_task, ending_write, forgetting_writes, register_tasks
 from hazemap.federated.aggregator.task_services import HelperService, LeaderService, expiry_writes
-from hazemap.federated.protocols.dap.basic_types import Role
+from hazemap.federated.protocols.dap.basic_types import DapRole
 from hazemap.federated.protocols.dap.resource_paths import id_text
 from hazemap.federated.service.housekeeping import alongside, ended, housekeeping, is_steady, settled
 from hazemap.federated.service.http_limits import HttpLimits
@@ -144,7 +144,7 @@ class _Running:
             check_endpoint(file.task.helper)
         self._numbers |= register_tasks(self._store, (file,), ROLES[self._process.role])
         task, number = aggregator_task(file), self._numbers[file.task.id]
-        kind = LeaderService if task.role is Role.LEADER else HelperService
+        kind = LeaderService if task.role is DapRole.LEADER else HelperService
         service = self._services[file.task.id] = kind(self._store, number, task, os.urandom, self._opened)
         self._served[file.task.id] = ServedTask(service, file.accepted_token or b"")
         self._files.append(file)

@@ -15,9 +15,9 @@ import numpy as np
 from hazemap.errors import InputError, Unanswerable
 from hazemap.federated.aggregator.collector_client import CollectorClient
 from hazemap.federated.aggregator.task_file import TaskFile
-from hazemap.federated.protocols.dap.basic_types import Interval
+from hazemap.federated.protocols.dap.basic_types import TimeInterval
 from hazemap.federated.protocols.dap.privacy_parameters import Nowhere
-from hazemap.federated.protocols.dap.task import Task as DapTask
+from hazemap.federated.protocols.dap.task import DapTask
 from hazemap.federated.protocols.dap.vdaf_configuration import Poplar1Configuration
 from hazemap.federated.server.announced_rounds import check_counted
 from hazemap.federated.server.campaign_spec import Campaign
@@ -50,7 +50,7 @@ class CollectedOneReport:
     def __init__(
         self,
         client: CollectorClient,
-        interval: Interval,
+        interval: TimeInterval,
         wait: float = PATIENCE,
         pause: Callable[[float], None] = sleep,
         told: Callable[[str], None] = lambda _: None,

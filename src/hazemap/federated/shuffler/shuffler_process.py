@@ -17,7 +17,7 @@ from hazemap.federated.service.store import Store
 from hazemap.federated.shuffler.analyser_client import FIRST, AnalyserTokens
 from hazemap.federated.shuffler.shuffler_routes import ShufflerMetrics, ShufflerRoutes
 from hazemap.federated.shuffler.shuffler_service import SCHEMA, BatchLimits, ShufflerService
-from hazemap.vdaf.hpke import Kem, KeyPair
+from hazemap.vdaf.hpke import HpkeKeyPair, Kem
 
 log = logging.getLogger("hazemap.federated.shuffler")
 
@@ -25,10 +25,10 @@ KEY_FILE: Final = "shuffler.key"
 USUAL: Final = ServedAddress("127.0.0.1", 8473)
 
 
-def shuffler_key(secret: str) -> KeyPair:
+def shuffler_key(secret: str) -> HpkeKeyPair:
     """The key that submissions are sealed for, from the secret in the shuffler's folder."""
     randomness = sha256(b"hazemap shuffler key 1" + secret.encode()).digest()
-    return KeyPair.derived(Kem.X25519_HKDF_SHA256, randomness)
+    return HpkeKeyPair.derived(Kem.X25519_HKDF_SHA256, randomness)
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class ShufflerProcess:
     def __post_init__(self) -> None:
         self.address.check("messages")
 
-    def key(self) -> KeyPair:
+    def key(self) -> HpkeKeyPair:
         """What devices pin the public part of; the folder and its secrets are made where there are none."""
         return shuffler_key(self.state.secret(KEY_FILE))
 
