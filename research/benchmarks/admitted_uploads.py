@@ -261,7 +261,7 @@ class World:
     def _collected(self) -> list[tuple[int, list[int]]]:
         """Each task's reports and sums; what is wrong ends the program."""
         now, found = int(time.time()), list[tuple[int, list[int]]]()
-        with httpx.DapClient(timeout=120) as http:
+        with httpx.Client(timeout=120) as http:
             for number, made in enumerate(self.files):
                 file: TaskFile = made["collector"]
                 result = CollectorClient(file, http).collect(TimeInterval(now // PRECISION, 1), wait=1_800)

@@ -128,7 +128,7 @@ def measured(devices: int, by_questions: bool, folder: Path) -> dict[str, object
         begun = time.perf_counter()
         uploaded(bodies, task.leader + reports_path(task.id))
         lap("uploads", begun)
-        with httpx.DapClient(timeout=120) as http:
+        with httpx.Client(timeout=120) as http:
             line = CollectorClient(TaskFile.read(folder / "tasks" / "collector.toml"), http)
             for number, parameter in enumerate(walk(places.tolist())):
                 asked, begun = (

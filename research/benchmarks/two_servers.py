@@ -66,7 +66,7 @@ def started(folder: Path, role: str, port: int) -> "subprocess.Popen[bytes]":
 
 def uploaded(bodies: list[bytes], url: str) -> None:
     """Send every body by four connections."""
-    with httpx.DapClient(timeout=120) as http, ThreadPoolExecutor(4) as pool:
+    with httpx.Client(timeout=120) as http, ThreadPoolExecutor(4) as pool:
 
         def send(body: bytes) -> None:
             reply = http.post(url, content=body, headers={"Content-Type": UploadRequest.media_type()})
@@ -99,7 +99,7 @@ def measured(number: int, cells: int, folder: Path) -> dict[str, float]:
         begun = time.perf_counter()
         uploaded(bodies, task.leader + reports(task.id))
         uploads = time.perf_counter() - begun
-        with httpx.DapClient(timeout=120) as http:
+        with httpx.Client(timeout=120) as http:
             file = TaskFile.read(folder / "tasks" / "collector.toml")
             found = CollectorClient(file, http).collect(TimeInterval(now // PRECISION, 1), wait=3_600)
         wall = time.perf_counter() - begun

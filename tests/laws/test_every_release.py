@@ -16,7 +16,7 @@ from tests.every_method import LEVELLED, WHOLE
 import hazemap
 from hazemap.errors import HazemapError
 from hazemap.execution.crash_recovery import recoverable
-from hazemap.execution.journal import journal_folder
+from hazemap.execution.run import journal_folder
 from hazemap.privacy.ledger import Ledger
 from hazemap.releases import Release, Statistics
 

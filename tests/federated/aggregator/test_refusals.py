@@ -110,7 +110,7 @@ def verifier(two, report):
         share = PlaintextInputShare.from_bytes(plain).payload
     except Refused:
         return ping_pong.PingPongMessage(ping_pong.MessageType.INITIALIZE, b"", bytes(32)).to_bytes()
-    opened = ping_pong.DapReportShare(report.metadata.report_id, report.public_share, share)
+    opened = ping_pong.ReportShare(report.metadata.report_id, report.public_share, share)
     [state] = ping_pong.leader_init(two.vdaf, bytes(32), task.context, b"", [opened])
     if isinstance(state, ping_pong.Rejected):
         return ping_pong.PingPongMessage(ping_pong.MessageType.INITIALIZE, b"", bytes(32)).to_bytes()
