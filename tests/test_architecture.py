@@ -267,3 +267,21 @@ def test_every_error_is_made_where_it_is_raised():
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Name) and node.exc.id.isupper()
     ]
     assert kept == []
+
+
+SAME_NAMES = {
+    **dict.fromkeys(("Client", "Message", "Query", "ReportShare", "Task"), "DAP's words (draft-ietf-ppm-dap)"),
+    **dict.fromkeys(("Histogram", "KeyPair", "PrefixTree", "Usage"), "words of VDAFs, of HPKE and of files"),
+    "Parameter": "a word of recipes, and of methods",
+    "Publication": "a word of catalogues of geodata, and of releases, whose names are kept",
+}
+"""Names that several public classes have, and whose words they are."""
+
+
+def test_the_name_of_a_public_class_is_the_name_of_no_other():
+    found: dict[str, list[str]] = {}
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
+    assert {name for name, places in found.items() if len(places) > 1} == SAME_NAMES.keys()

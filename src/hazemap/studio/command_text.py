@@ -25,10 +25,10 @@ class SameAs:
 
 
 @dataclass(frozen=True)
-class Commands:
+class StewardCommands:
     """Commands of a steward who works in a folder; `ledger` is named where it is not the default one.
 
-    >>> words = Commands(Path("/data"), None).release({"source": "a b.csv", "epsilon": "1", "box": "-1,2,3,4"})
+    >>> words = StewardCommands(Path("/data"), None).release({"source": "a b.csv", "epsilon": "1", "box": "-1,2,3,4"})
     >>> print(words.command)
     cd /data
     hazemap release 'a b.csv' --epsilon 1 --box=-1,2,3,4

@@ -33,7 +33,7 @@ from hazemap.sources.source import LocalFiles
 from hazemap.specs.parsing import warning_about
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.statistics_spec import StatisticsSpec
-from hazemap.studio.command_text import Commands
+from hazemap.studio.command_text import StewardCommands
 from hazemap.studio.order_form import Order, release_of
 from hazemap.studio.refusals import refused, saying
 from hazemap.studio.stewards import Steward, free
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def ledger_view(who: Steward, dataset: str | None, commands: Commands) -> dict[str, Any]:
+def ledger_view(who: Steward, dataset: str | None, commands: StewardCommands) -> dict[str, Any]:
     """All of it, or what is about one data set; nothing for one that the ledger does not know yet."""
     book, name = who.ledger, None if dataset is None else data_set_name(dataset)
     pages = [page for page in book.datasets() if name in (None, page.name)]
@@ -101,7 +101,7 @@ def _changed(change: LedgerChange) -> dict[str, Any]:
     return {**change_facts(change), "said": words}
 
 
-def _waiting(who: Steward, each: Recoverable, commands: Commands) -> dict[str, Any]:
+def _waiting(who: Steward, each: Recoverable, commands: StewardCommands) -> dict[str, Any]:
     charge = each.record.charge
     return {
         "charge": charge.id,

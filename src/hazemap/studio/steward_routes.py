@@ -21,7 +21,7 @@ from hazemap.releases import Release, Statistics
 from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.specs.table_spec import DIALECT
 from hazemap.studio import release_review
-from hazemap.studio.command_text import Commands
+from hazemap.studio.command_text import StewardCommands
 from hazemap.studio.order_form import TABLE, Order, order_of, plan_of
 from hazemap.studio.refusals import refused
 from hazemap.studio.release_review import SpendingKeys, ledger_view, to_recover
@@ -258,8 +258,8 @@ class StewardRoutes:
         name = _text(await form(request), "file")
         return name, who.root.file(name)
 
-    def _commands(self, who: Steward) -> Commands:
-        return Commands(who.root.path, who.ledger if self._guard.stewards.named_ledger else None)
+    def _commands(self, who: Steward) -> StewardCommands:
+        return StewardCommands(who.root.path, who.ledger if self._guard.stewards.named_ledger else None)
 
 
 def _text(data: Mapping[str, Any], name: str, usual: str | None = None) -> str:
