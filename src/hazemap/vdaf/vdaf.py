@@ -11,13 +11,15 @@ little-endian machines and on others after a swap. Nothing here draws randomness
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from hazemap.vdaf.compiled_loops import Words
 from hazemap.vdaf.errors import InputError, Refused
+
+T = TypeVar("T")
 
 
 class InvalidReport(Refused):
@@ -146,37 +148,27 @@ class Vdaf(Protocol):
         self, verify_key: bytes, ctx: bytes, agg_id: int, agg_param: bytes, reports: Sequence[ReportShare]
     ) -> list[Continuation | InvalidReport]:
         """`verify_init` of many reports: what each raises stands in its place."""
-        found: list[Continuation | InvalidReport] = []
-        for report in reports:
-            try:
-                found.append(self.verify_init(verify_key, ctx, agg_id, agg_param, *report))
-            except InvalidReport as error:
-                found.append(error)
-        return found
+        return [_tried(self.verify_init, verify_key, ctx, agg_id, agg_param, *report) for report in reports]
 
     def verifier_shares_to_messages(
         self, ctx: bytes, agg_param: bytes, shares: Sequence[Sequence[bytes]]
     ) -> list[bytes | InvalidReport]:
         """`verifier_shares_to_message` of many reports: what each raises stands in its place."""
-        found: list[bytes | InvalidReport] = []
-        for each in shares:
-            try:
-                found.append(self.verifier_shares_to_message(ctx, agg_param, each))
-            except InvalidReport as error:
-                found.append(error)
-        return found
+        return [_tried(self.verifier_shares_to_message, ctx, agg_param, each) for each in shares]
 
     def verify_next_all(
         self, ctx: bytes, states: Sequence[Any], messages: Sequence[bytes]
     ) -> list[Continuation | Words | InvalidReport]:
         """`verify_next` of many reports: what each raises stands in its place."""
-        found: list[Continuation | Words | InvalidReport] = []
-        for state, message in zip(states, messages, strict=True):
-            try:
-                found.append(self.verify_next(ctx, state, message))
-            except InvalidReport as error:
-                found.append(error)
-        return found
+        return [_tried(self.verify_next, ctx, state, message) for state, message in zip(states, messages, strict=True)]
+
+
+def _tried(step: Callable[..., T], *arguments: Any) -> T | InvalidReport:
+    """What a step makes of one report, or its `InvalidReport`."""
+    try:
+        return step(*arguments)
+    except InvalidReport as error:
+        return error
 
 
 @dataclass(frozen=True)

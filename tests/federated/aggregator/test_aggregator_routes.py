@@ -17,14 +17,13 @@ from hazemap.federated.aggregator.aggregator_routes import AggregatorRoutes, Dap
 from hazemap.federated.aggregator.hpke_key_ring import PENDING, HpkeKeyStore
 from hazemap.federated.aggregator.leader_driver import LeaderDriver
 from hazemap.federated.protocols.dap.aggregation_messages import AggregationJobInitReq
-from hazemap.federated.protocols.dap.basic_types import ReportError, TimeInterval
+from hazemap.federated.protocols.dap.basic_types import DAP_09, ReportError, TimeInterval
 from hazemap.federated.protocols.dap.client import DapClient
 from hazemap.federated.protocols.dap.collection_messages import CollectionJobReq, CollectionJobResp
 from hazemap.federated.protocols.dap.problem_types import PREFIX, DapProblem, ProblemType
 from hazemap.federated.protocols.dap.resource_paths import PROBLEM, aggregation_jobs, collection_jobs, reports
 from hazemap.federated.protocols.dap.upload_messages import Report09, UploadErrors, UploadRequest
 from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfigList, Poplar1Configuration
-from hazemap.federated.protocols.dap.versions import DAP_09
 from hazemap.federated.service.access_tokens import kept
 from hazemap.federated.service.http_limits import HttpLimits
 from hazemap.federated.service.route_guard import Unauthorized

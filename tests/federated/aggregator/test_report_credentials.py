@@ -17,10 +17,10 @@ from hazemap.errors import CodecError, InputError
 from hazemap.federated.aggregator.task_records import TaskRecords
 from hazemap.federated.aggregator.task_services import ReportRoom, expiry_writes
 from hazemap.federated.protocols.dap.aggregator_task import AggregatorTask
-from hazemap.federated.protocols.dap.basic_types import DapRole, ReportError
+from hazemap.federated.protocols.dap.basic_types import DAP_09, DapRole, ReportError
 from hazemap.federated.protocols.dap.blank_reports import MOST_BLANK, BlankReports
-from hazemap.federated.protocols.dap.credential_checks import CredentialChecks
 from hazemap.federated.protocols.dap.problem_types import DapProblem, ProblemType
+from hazemap.federated.protocols.dap.report_checks import CredentialChecks
 from hazemap.federated.protocols.dap.report_credentials import (
     CREDENTIAL,
     HeldCredential,
@@ -44,7 +44,6 @@ from hazemap.federated.protocols.dap.vdaf_configuration import (
     MultihotConfiguration,
     SumConfiguration,
 )
-from hazemap.federated.protocols.dap.versions import DAP_09
 from hazemap.privacy.local_randomisers import Asymmetric, UnaryEncoding
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.signing_identities import Identity

@@ -15,12 +15,12 @@ from tests.federated.aggregator.two_servers import Crash
 from hazemap.federated.aggregator import task_services
 from hazemap.federated.aggregator.task_services import RequestKind
 from hazemap.federated.protocols.dap.aggregator_changes import AddAggregateShare, AddQuestion
+from hazemap.federated.protocols.dap.aggregator_task import resource_id
 from hazemap.federated.protocols.dap.basic_types import DapRole
 from hazemap.federated.protocols.dap.leader_jobs import AbandonedJob
 from hazemap.federated.protocols.dap.prefix_question import PrefixQuestion
 from hazemap.federated.protocols.dap.privacy_parameters import Nowhere, WalkTerms
 from hazemap.federated.protocols.dap.problem_types import DapProblem, ProblemType
-from hazemap.federated.protocols.dap.resource_ids import resource_id
 from hazemap.privacy.budget import PureDP
 
 HISTORIES = int(os.environ.get("DAP_WALK_HISTORIES", "300"))

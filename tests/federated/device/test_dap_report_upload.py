@@ -14,7 +14,7 @@ from hazemap.federated.device.reports.dap_report_upload import (
     OutdatedKeys,
     ReportUpload,
 )
-from hazemap.federated.protocols.dap.basic_types import ReportError
+from hazemap.federated.protocols.dap.basic_types import DAP_09, DAP_18, ReportError
 from hazemap.federated.protocols.dap.problem_types import ProblemDocument, ProblemType
 from hazemap.federated.protocols.dap.task import BatchMode, DapTask
 from hazemap.federated.protocols.dap.upload_messages import (
@@ -25,7 +25,6 @@ from hazemap.federated.protocols.dap.upload_messages import (
     UploadRequest,
 )
 from hazemap.federated.protocols.dap.vdaf_configuration import CountConfiguration, HpkeConfig, HpkeConfigList
-from hazemap.federated.protocols.dap.versions import DAP_09, DAP_18
 from hazemap.vdaf.hpke import HpkeKeyPair, Kem
 
 TASK = b"t" * 32

@@ -104,10 +104,10 @@ def task(
 
     from hazemap.federated.aggregator.task_file import new_task_files
     from hazemap.federated.aggregator.task_records import measurement_of, noise_within
+    from hazemap.federated.protocols.dap.basic_types import VERSIONS
     from hazemap.federated.protocols.dap.privacy_parameters import Nowhere, WalkTerms
     from hazemap.federated.protocols.dap.resource_paths import id_text
     from hazemap.federated.protocols.dap.task import BatchMode, DapTask
-    from hazemap.federated.protocols.dap.versions import VERSIONS
     from hazemap.specs.parsing import budget
     from hazemap.vdaf.poplar1 import MOST_PREFIXES
 

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from hazemap.errors import InputError, Refused, StoreError
 from hazemap.federated.protocols.dap.basic_types import HpkeCiphertext
-from hazemap.federated.protocols.dap.input_share_opening import DecryptionKeys
+from hazemap.federated.protocols.dap.report_checks import DecryptionKeys
 from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfig, HpkeConfigList
 from hazemap.federated.service.store import Store, Write
 from hazemap.vdaf.hpke import Aead, CipherSuite, HpkeKeyPair, Kdf, Kem

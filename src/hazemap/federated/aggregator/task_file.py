@@ -16,12 +16,11 @@ from time import time
 from typing import Any, Final
 
 from hazemap.errors import CodecError, FileError, InputError
-from hazemap.federated.protocols.dap.basic_types import TASK_ID, DapRole
+from hazemap.federated.protocols.dap.basic_types import TASK_ID, VERSIONS, DapRole
 from hazemap.federated.protocols.dap.resource_paths import id_text, read_id
 from hazemap.federated.protocols.dap.task import MOST_REPORTS, DapTask
 from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
 from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfig
-from hazemap.federated.protocols.dap.versions import VERSIONS
 from hazemap.federated.service.access_tokens import kept
 from hazemap.files.atomic_write import whole
 from hazemap.files.text_files import read_text, toml_table

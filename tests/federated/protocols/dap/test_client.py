@@ -6,7 +6,7 @@ import pytest
 from tests.vdaf.additive_vdaf import AdditiveVdaf
 
 from hazemap.errors import InputError, Refused
-from hazemap.federated.protocols.dap.basic_types import HpkeCiphertext, TimeInterval
+from hazemap.federated.protocols.dap.basic_types import DAP_09, DAP_18, HpkeCiphertext, TimeInterval
 from hazemap.federated.protocols.dap.client import DapClient, ReportExtensions
 from hazemap.federated.protocols.dap.task import BatchMode, DapTask
 from hazemap.federated.protocols.dap.upload_messages import (
@@ -22,7 +22,6 @@ from hazemap.federated.protocols.dap.vdaf_configuration import (
     HpkeConfigList,
     InvalidExtensions,
 )
-from hazemap.federated.protocols.dap.versions import DAP_09, DAP_18
 from hazemap.vdaf.hpke import CipherSuite, HpkeKeyPair, Kem
 
 LEADER, HELPER = (

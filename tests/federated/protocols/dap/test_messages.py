@@ -7,7 +7,16 @@ from hazemap.federated.protocols.dap import aggregation_messages as aggregation
 from hazemap.federated.protocols.dap import basic_types, resource_paths
 from hazemap.federated.protocols.dap import collection_messages as collection
 from hazemap.federated.protocols.dap.aggregation_messages import AggregationJobResp, VerifyResp, VerifyRespType
-from hazemap.federated.protocols.dap.basic_types import LATEST, DapRole, HpkeCiphertext, ReportError, TimeInterval
+from hazemap.federated.protocols.dap.basic_types import (
+    DAP_09,
+    DAP_18,
+    LATEST,
+    VERSIONS,
+    DapRole,
+    HpkeCiphertext,
+    ReportError,
+    TimeInterval,
+)
 from hazemap.federated.protocols.dap.collection_messages import BatchQuery, BatchSelector, CollectionJobReq, checksum
 from hazemap.federated.protocols.dap.problem_types import DapProblem, ProblemDocument, ProblemType, read_problem
 from hazemap.federated.protocols.dap.resource_paths import collection_jobs, id_text, message_name, read_id, reports
@@ -31,7 +40,6 @@ from hazemap.federated.protocols.dap.vdaf_configuration import (
     UnsupportedExtensions,
     check_extensions,
 )
-from hazemap.federated.protocols.dap.versions import DAP_09, DAP_18, VERSIONS
 
 REPORT = bytes(range(16))
 SEALED = HpkeCiphertext(1, b"key", b"sealed")

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from hazemap.errors import CodecError, InputError, Refused
-from hazemap.federated.protocols.dap.prefix_question import PrefixCells, PrefixQuestion
-from hazemap.federated.protocols.dap.prefix_share_sums import (
+from hazemap.federated.protocols.dap.prefix_question import (
     LevelShares,
+    PrefixCells,
+    PrefixQuestion,
     decoded_shares,
     encoded_shares,
     question_shares,

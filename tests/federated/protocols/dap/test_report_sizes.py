@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from hazemap.federated.protocols.dap.basic_types import DAP_09, DAP_18
 from hazemap.federated.protocols.dap.client import DapClient
 from hazemap.federated.protocols.dap.report_sizes import AT_ONCE, ReportSizes
 from hazemap.federated.protocols.dap.task import BatchMode, DapTask
@@ -16,7 +17,6 @@ from hazemap.federated.protocols.dap.vdaf_configuration import (
     Poplar1Configuration,
     SumVecConfiguration,
 )
-from hazemap.federated.protocols.dap.versions import DAP_09, DAP_18
 from hazemap.vdaf.hpke import HpkeKeyPair, Kem
 
 KINDS = [

@@ -4,7 +4,7 @@ from fractions import Fraction
 import pytest
 
 from hazemap.errors import CodecError, InputError
-from hazemap.federated.protocols.dap.basic_types import LATEST, TimeInterval
+from hazemap.federated.protocols.dap.basic_types import DAP_09, DAP_18, LATEST, TimeInterval
 from hazemap.federated.protocols.dap.privacy_parameters import PRIVACY_PARAMETERS, NoiseLaw, PrivacyParameters
 from hazemap.federated.protocols.dap.task import MOST_PRECISION, BatchMode, DapTask, TaskConfiguration
 from hazemap.federated.protocols.dap.vdaf_configuration import (
@@ -17,7 +17,6 @@ from hazemap.federated.protocols.dap.vdaf_configuration import (
     SumVecConfiguration,
     UnsupportedExtensions,
 )
-from hazemap.federated.protocols.dap.versions import DAP_09, DAP_18
 from hazemap.privacy.budget import ApproxDP
 from hazemap.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from hazemap.errors import InputError
+from hazemap.federated.protocols.dap.basic_types import DAP_09, DAP_18, VERSIONS
 from hazemap.federated.protocols.dap.client import DapClient
 from hazemap.federated.protocols.dap.task import BatchMode, DapTask
 from hazemap.federated.protocols.dap.task_vdaf import vdaf_of
@@ -22,7 +23,6 @@ from hazemap.federated.protocols.dap.vdaf_configuration import (
     SumConfiguration,
     SumVecConfiguration,
 )
-from hazemap.federated.protocols.dap.versions import DAP_09, DAP_18, VERSIONS
 from hazemap.vdaf import ping_pong
 from hazemap.vdaf.hpke import CipherSuite, HpkeKeyPair, Kem
 from hazemap.vdaf.ping_pong import Continued

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 from hazemap.errors import CodecError, Refused, Unreachable
 from hazemap.federated.device.http_client import Backoff, HttpReply, HttpTransport
-from hazemap.federated.protocols.dap.basic_types import ReportError
+from hazemap.federated.protocols.dap.basic_types import DAP_09, DAP_18, DapVersion, ReportError
 from hazemap.federated.protocols.dap.client import NOTHING_MORE, DapClient, ReportExtensions
 from hazemap.federated.protocols.dap.problem_types import ProblemType, read_problem
 from hazemap.federated.protocols.dap.resource_paths import HPKE_CONFIG, id_text, message_name, reports
@@ -28,7 +28,6 @@ from hazemap.federated.protocols.dap.upload_messages import (
     UploadRequest,
 )
 from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfig, HpkeConfigList
-from hazemap.federated.protocols.dap.versions import DAP_09, DAP_18, DapVersion
 from hazemap.vdaf.vdaf import Vdaf
 
 SILENT: Final = 3_600.0

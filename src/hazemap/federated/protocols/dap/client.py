@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hazemap.errors import InputError
-from hazemap.federated.protocols.dap.basic_types import REPORT_ID, DapRole, HpkeCiphertext
+from hazemap.federated.protocols.dap.basic_types import DAP_09, REPORT_ID, DapRole, HpkeCiphertext
 from hazemap.federated.protocols.dap.report_credentials import HeldCredential, credited
 from hazemap.federated.protocols.dap.task import DapTask
 from hazemap.federated.protocols.dap.upload_messages import (
@@ -18,7 +18,6 @@ from hazemap.federated.protocols.dap.upload_messages import (
     ReportMetadata09,
 )
 from hazemap.federated.protocols.dap.vdaf_configuration import Extension, HpkeConfig, check_extensions
-from hazemap.federated.protocols.dap.versions import DAP_09
 from hazemap.vdaf.vdaf import Vdaf
 
 

@@ -10,8 +10,7 @@ from hazemap.federated.protocols.dap.collection_messages import (
     CollectionJobReq,
     CollectionJobResp,
 )
-from hazemap.federated.protocols.dap.prefix_question import PrefixQuestion
-from hazemap.federated.protocols.dap.prefix_share_sums import decoded_shares
+from hazemap.federated.protocols.dap.prefix_question import PrefixQuestion, decoded_shares
 from hazemap.federated.protocols.dap.task import BatchMode, DapTask
 from hazemap.federated.protocols.dap.vdaf_configuration import HpkeConfig
 from hazemap.privacy.two_server_noise import lifted

@@ -9,7 +9,6 @@ from hashlib import sha256
 from itertools import pairwise
 
 from hazemap.errors import CodecError
-from hazemap.federated.protocols.dap.aggregate_share_sealing import check_least
 from hazemap.federated.protocols.dap.aggregation_messages import (
     LEADER_SELECTED_BATCH_ID,
     AggregationJobContinueReq,
@@ -36,16 +35,21 @@ from hazemap.federated.protocols.dap.aggregator_task import (
     AggregatorTask,
     check_no_extensions,
     parsed,
+    resource_id,
 )
 from hazemap.federated.protocols.dap.basic_types import BATCH_ID, ReportError
-from hazemap.federated.protocols.dap.batch_collection import batch_collection
+from hazemap.federated.protocols.dap.batch_collection import batch_collection, check_least
 from hazemap.federated.protocols.dap.batches import Batch, OutputShare, bucket_shards
 from hazemap.federated.protocols.dap.collection_messages import AggregateShare, AggregateShareReq
-from hazemap.federated.protocols.dap.credential_checks import CredentialChecks
-from hazemap.federated.protocols.dap.input_share_opening import DecryptionKeys, RejectedReport, check_time, opened_share
 from hazemap.federated.protocols.dap.leader_uploads import ineligible_reports
 from hazemap.federated.protocols.dap.problem_types import VERIFIED, ProblemType, rejection
-from hazemap.federated.protocols.dap.resource_ids import resource_id
+from hazemap.federated.protocols.dap.report_checks import (
+    CredentialChecks,
+    DecryptionKeys,
+    RejectedReport,
+    check_time,
+    opened_share,
+)
 from hazemap.federated.protocols.dap.vdaf_configuration import UnsupportedExtensions, check_extensions
 from hazemap.vdaf.ping_pong import Continued, Finished, Rejected, State, helper_continued, helper_init
 from hazemap.vdaf.vdaf import ReportShare

@@ -46,10 +46,10 @@ from hazemap.federated.protocols.dap.aggregator_task import (
     AggregatorTask,
     check_no_extensions,
     parsed,
+    resource_id,
 )
 from hazemap.federated.protocols.dap.basic_types import REPORT_ID, HpkeCiphertext, ReportError
-from hazemap.federated.protocols.dap.batch_collection import batch_collection
-from hazemap.federated.protocols.dap.batch_questions import question_of, withdrawn_question
+from hazemap.federated.protocols.dap.batch_collection import batch_collection, question_of, withdrawn_question
 from hazemap.federated.protocols.dap.batches import Batch, OutputShare, asked_batch, bucket_shards
 from hazemap.federated.protocols.dap.collection_messages import (
     AggregateShare,
@@ -57,10 +57,9 @@ from hazemap.federated.protocols.dap.collection_messages import (
     CollectionJobReq,
     CollectionJobResp,
 )
-from hazemap.federated.protocols.dap.input_share_opening import DecryptionKeys, RejectedReport, check_time, opened_share
 from hazemap.federated.protocols.dap.leader_uploads import ineligible_reports, parameters_before
 from hazemap.federated.protocols.dap.problem_types import PREFIX, DapProblem, ProblemDocument, ProblemType, rejection
-from hazemap.federated.protocols.dap.resource_ids import resource_id
+from hazemap.federated.protocols.dap.report_checks import DecryptionKeys, RejectedReport, check_time, opened_share
 from hazemap.federated.protocols.dap.upload_messages import DapReport
 from hazemap.federated.protocols.dap.vdaf_configuration import Extension
 from hazemap.vdaf.ping_pong import Continued, Finished, FinishedWithOutbound, Rejected, leader_continued, leader_init

@@ -19,16 +19,16 @@ from hazemap.federated.protocols.dap.aggregator_changes import (
     Outcome,
 )
 from hazemap.federated.protocols.dap.aggregator_task import AggregatorTask, parsed
-from hazemap.federated.protocols.dap.basic_types import ReportError
+from hazemap.federated.protocols.dap.basic_types import DAP_09, ReportError
 from hazemap.federated.protocols.dap.batches import Batch, bucket_at
-from hazemap.federated.protocols.dap.credential_checks import CredentialChecks
-from hazemap.federated.protocols.dap.input_share_opening import (
+from hazemap.federated.protocols.dap.problem_types import ProblemType
+from hazemap.federated.protocols.dap.report_checks import (
+    CredentialChecks,
     DecryptionKeys,
     RejectedReport,
     check_time,
     known_extensions,
 )
-from hazemap.federated.protocols.dap.problem_types import ProblemType
 from hazemap.federated.protocols.dap.report_sizes import ReportSizes
 from hazemap.federated.protocols.dap.upload_messages import (
     DapReport,
@@ -43,7 +43,6 @@ from hazemap.federated.protocols.dap.vdaf_configuration import (
     UnsupportedExtensions,
     check_extensions,
 )
-from hazemap.federated.protocols.dap.versions import DAP_09
 
 
 def parameters_before(records: AggregatorRecords, batch: Batch) -> dict[Batch, tuple[bytes, ...]]:

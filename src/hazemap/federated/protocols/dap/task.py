@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import Annotated, Final, Self
 
 from hazemap.errors import CodecError, InputError
-from hazemap.federated.protocols.dap.basic_types import TASK_ID, TimeInterval
+from hazemap.federated.protocols.dap.basic_types import DAP_09, DAP_18, TASK_ID, DapVersion, TimeInterval
 from hazemap.federated.protocols.dap.blank_reports import BLANK_REPORTS, BlankReports
 from hazemap.federated.protocols.dap.privacy_parameters import PRIVACY_PARAMETERS, WALK, PrivacyParameters, WalkTerms
 from hazemap.federated.protocols.dap.report_credentials import ADMISSION, ReportAdmission
@@ -25,7 +25,6 @@ from hazemap.federated.protocols.dap.vdaf_configuration import (
     check_extensions,
     read_configuration,
 )
-from hazemap.federated.protocols.dap.versions import DAP_09, DAP_18, DapVersion
 from hazemap.vdaf.tls_encoding import Form, TlsReader, TlsWriter, code, number, opaque
 
 TASK_INTERVAL: Final = 1

@@ -33,6 +33,16 @@ class _Configuration(Structure):
         super().__init_subclass__()
         cls.VDAF, cls.NAME = vdaf, name
 
+    @property
+    def norm_1(self) -> int:
+        """Δ₁, 1 unless a measurement can move the sums further."""
+        return 1
+
+    @property
+    def norm_2_squared(self) -> int:
+        """Δ₂²."""
+        return 1
+
 
 def _within(what: str, value: int, least: int, most: int) -> None:
     if not least <= value <= most:
@@ -52,16 +62,6 @@ class CountConfiguration(_Configuration, vdaf=1, name="Prio3Count"):
     >>> CountConfiguration().to_bytes(), CountConfiguration().norm_1
     (b'', 1)
     """
-
-    @property
-    def norm_1(self) -> int:
-        """Δ₁."""
-        return 1
-
-    @property
-    def norm_2_squared(self) -> int:
-        """Δ₂²."""
-        return 1
 
 
 @dataclass(frozen=True)
@@ -124,16 +124,6 @@ class HistogramConfiguration(_Configuration, vdaf=4, name="Prio3Histogram"):
         check_fields(self)
         _check_vector(self.length, 1, self.chunk_length)
 
-    @property
-    def norm_1(self) -> int:
-        """Δ₁."""
-        return 1
-
-    @property
-    def norm_2_squared(self) -> int:
-        """Δ₂²."""
-        return 1
-
 
 @dataclass(frozen=True)
 class MultihotConfiguration(_Configuration, vdaf=5, name="Prio3MultihotCountVec"):
@@ -169,16 +159,6 @@ class Poplar1Configuration(_Configuration, vdaf=6, name="Poplar1"):
     def __post_init__(self) -> None:
         check_fields(self)
         _within("the bits of a string", self.bits, 1, MOST_BITS)
-
-    @property
-    def norm_1(self) -> int:
-        """Δ₁."""
-        return 1
-
-    @property
-    def norm_2_squared(self) -> int:
-        """Δ₂²."""
-        return 1
 
 
 VdafConfiguration = (
