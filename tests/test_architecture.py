@@ -269,12 +269,7 @@ def test_every_error_is_made_where_it_is_raised():
     assert kept == []
 
 
-SAME_NAMES = {
-    **dict.fromkeys(("Client", "Message", "Query", "ReportShare", "Task"), "DAP's words (draft-ietf-ppm-dap)"),
-    **dict.fromkeys(("Histogram", "KeyPair", "PrefixTree", "Usage"), "words of VDAFs, of HPKE and of files"),
-    "Parameter": "a word of recipes, and of methods",
-    "Publication": "a word of catalogues of geodata, and of releases, whose names are kept",
-}
+SAME_NAMES = {"Parameter": "a word of recipes, in whose files it is written, and of methods, whose face exports it"}
 """Names that several public classes have, and whose words they are."""
 
 

@@ -39,10 +39,10 @@ from hazemap.federated.protocols.dap.basic_types import BATCH_ID, DapRole
 from hazemap.federated.protocols.dap.batches import Batch
 from hazemap.federated.protocols.dap.collection_messages import AggregateShareReq, CollectionJobReq
 from hazemap.federated.protocols.dap.helper import ContinueJob, Helper
-from hazemap.federated.protocols.dap.input_share_opening import DecryptionKeys
 from hazemap.federated.protocols.dap.leader_jobs import AbandonedJob, LeaderCollections, LeaderJobs
 from hazemap.federated.protocols.dap.leader_uploads import uploaded, uploaded_09
 from hazemap.federated.protocols.dap.problem_types import DapProblem, ProblemDocument
+from hazemap.federated.protocols.dap.report_checks import DecryptionKeys
 from hazemap.federated.protocols.dap.report_sizes import ReportSizes, longest_aggregation_answer, longest_share
 from hazemap.federated.protocols.dap.resource_paths import id_text
 from hazemap.federated.service.prometheus_text import DurationHistogram
