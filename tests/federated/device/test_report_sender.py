@@ -330,11 +330,12 @@ def kept_bytes(room):
 
 
 def test_a_report_that_has_arrived_or_is_never_taken_lies_on_no_disk(room):
-    assert room.answered(carried()) is None
-    assert kept_bytes(room) < 100 and room.answered(carried()) is None and len(room.charges) == 1
+    arrives, is_refused = carried(), carried(batch="cd")
+    assert room.answered(arrives) is None
+    assert kept_bytes(room) < 100 and room.answered(arrives) is None and len(room.charges) == 1
     room.servers[ONE].status = 400
-    assert "does not take" in room.answered(carried(batch="cd"))
-    assert kept_bytes(room) < 200 and room.answered(carried(batch="cd")) == LEFT
+    assert "does not take" in room.answered(is_refused)
+    assert kept_bytes(room) < 200 and room.answered(is_refused) == LEFT
 
 
 def test_reports_that_no_server_takes_are_few_and_are_left_a_day_after_their_time(room, monkeypatch):
