@@ -22,6 +22,7 @@ from hazemap.values.quantizer import Quantizer
 class PlainMean:
     """Mean + Lap(U m/(ε Σ min(m_ℓ, m))): of all samples, or of at most `most` of each person.
 
+    >>> import numpy as np
     >>> PlainMean(Quantizer(0, 65), SampleCounts(np.array([3, 10]))).most
     10
     """
@@ -69,6 +70,7 @@ class _OfArrays:
 class ArrayAveraging(_OfArrays):
     """(1/K̄) Σ array means + Lap(f U/(K̄ ε)) (Rameshwar et al. 2024): the mean of the means of arrays of equal length.
 
+    >>> import numpy as np
     >>> from hazemap.tables.sample_grouping import BestFit
     >>> ArrayAveraging(Quantizer(0, 65), SampleCounts(np.array([3, 10])), BestFit(3)).grouping.most
     3
@@ -86,6 +88,7 @@ class QuantileMean(_OfArrays):
     With `rank` None, 2/ε arrays are cut off at each end (Amin et al. 2019), a quarter of all at most: ε is what the
     whole budget buys, √2 · Δ/σ, so it is public. (The authors' code reads this rank off the private means.)
 
+    >>> import numpy as np
     >>> from hazemap.tables.sample_grouping import BestFit
     >>> QuantileMean(Quantizer(0, 65), SampleCounts(np.array([3, 10])), BestFit(3)).rank
     Fraction(1, 10)
@@ -119,6 +122,7 @@ class LevyMean(_OfArrays):
     A bin is τ = (U/2) √((2/m) ln(2K/δ)) wide: if all samples were independent, all means would lie within the three
     bins with probability 1 − δ. `share_of_choice` of the budget goes to the choice.
 
+    >>> import numpy as np
     >>> from hazemap.tables.sample_grouping import BestFit
     >>> LevyMean(Quantizer(0, 650, steps=650), SampleCounts(np.full(50, 200)), BestFit(200)).width
     82
@@ -148,6 +152,7 @@ def worst_case_error(contributions: SampleCounts, length: int, epsilon: float) -
 
     1 − Σ min(m_ℓ, m)/Σ m_ℓ + m/(ε Σ min(m_ℓ, m)) (Rameshwar et al. 2024, equation 1).
 
+    >>> import numpy as np
     >>> worst_case_error(SampleCounts(np.array([2, 2])), 1, 1.0)
     1.0
     """
