@@ -14,6 +14,7 @@ from tests.federated.server.test_study_stop import token
 
 from hazemap.errors import LedgerError
 from hazemap.federated.recipes.recipe import RECIPE_LOG_FORMAT
+from hazemap.federated.server.roles import FORMAT
 from hazemap.federated.service.store import Write
 
 
@@ -83,7 +84,7 @@ async def disturbed(town, act, full):
 async def logged(town):
     """How many entries the public log has, once it and the audit log are known to be whole."""
     audit = (await town.http.get("/v1/audit", headers=AS_OPERATOR)).text.splitlines()
-    assert RECIPE_LOG_FORMAT.checked(audit).entries == len(audit)
+    assert FORMAT.checked(audit).entries == len(audit)
     return RECIPE_LOG_FORMAT.checked((await town.http.get("/v1/recipes")).text.splitlines()).entries
 
 

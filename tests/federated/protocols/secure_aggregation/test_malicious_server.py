@@ -21,7 +21,7 @@ from hazemap.federated.protocols.secure_aggregation.messages import (
     Invitation,
     Keys,
     Masked,
-    NeighbourKeys,
+    Neighbours,
     Roll,
     Sealed,
     Stage,
@@ -158,7 +158,7 @@ def test_one_client_cannot_be_told_other_terms_than_its_peers(change, caplog):
     other = here.client(ME, contribution=lambda terms: here.vectors[ME][: terms.size])
     other.receive(Invitation(terms, ME, roster.proof(here.roster, ME)).encode())
     here.stage()
-    message = NeighbourKeys.decode(here.server.message_for(ME))
+    message = Neighbours.decode(here.server.message_for(ME))
     with pytest.raises(Refused, match="another session"):
         other.receive(message.encode())
     with (
@@ -169,7 +169,7 @@ def test_one_client_cannot_be_told_other_terms_than_its_peers(change, caplog):
     assert "not signed by it" in caplog.text
 
 
-def cheating_neighbours(here: Session, message: NeighbourKeys) -> dict[str, tuple[NeighbourKeys, str]]:
+def cheating_neighbours(here: Session, message: Neighbours) -> dict[str, tuple[Neighbours, str]]:
     peers, first = message.peers, message.peers[0]
     mine = here.server._peers[ME]
     stranger = session(7, name="strangers")
@@ -225,7 +225,7 @@ def cheating_neighbours(here: Session, message: NeighbourKeys) -> dict[str, tupl
 @pytest.mark.parametrize("mode", Mode)
 def test_neighbours_that_are_not_its_own_are_refused(mode, caplog):
     here = at(Stage.SHARES, mode)
-    message = NeighbourKeys.decode(here.server.message_for(ME))
+    message = Neighbours.decode(here.server.message_for(ME))
     for name, (cheat, reason) in cheating_neighbours(here, message).items():
         caplog.clear()
         with pytest.raises(Refused) as error:
@@ -238,7 +238,7 @@ def test_neighbours_that_are_not_its_own_are_refused(mode, caplog):
 
 def test_a_ring_that_the_server_likes_better_is_refused():
     here = at(Stage.SHARES, degree=4, threshold=3)
-    message = NeighbourKeys.decode(here.server.message_for(ME))
+    message = Neighbours.decode(here.server.message_for(ME))
     stranger = next(p for p in range(7) if p != ME and p not in {peer.position for peer in message.peers})
     peers = sorted([*message.peers[1:], here.server._peers[stranger]], key=lambda peer: peer.position)
     with pytest.raises(Refused, match="not those on the ring"):
@@ -248,7 +248,7 @@ def test_a_ring_that_the_server_likes_better_is_refused():
 def test_more_peers_than_a_fair_draw_gives_are_refused(caplog):
     here = session(60, Mode.MALICIOUS, degree=3, threshold=2, survivors=50)
     here.until(Stage.SHARES)
-    message = NeighbourKeys.decode(here.server.message_for(ME))
+    message = Neighbours.decode(here.server.message_for(ME))
     everybody = tuple(peer for position, peer in here.server._peers.items() if position != ME)
     assert len(everybody) == 59
     with pytest.raises(Refused, match="no fair draw does that"):
@@ -579,7 +579,7 @@ def test_the_roll_that_neighbours_are_drawn_from_stays(caplog):
         here = session(8, Mode.MALICIOUS, degree=3, threshold=3, survivors=5)
         here.until(Stage.PICKS, without=[7])
         here.stage(without=[7])
-        message = NeighbourKeys.decode(here.server.message_for(ME))
+        message = Neighbours.decode(here.server.message_for(ME))
         roll = change(message.roll)
         kept = tuple(peer for peer in message.peers if peer.position in roll)
         before = here.clients[ME]._memory

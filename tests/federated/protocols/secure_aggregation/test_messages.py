@@ -17,7 +17,7 @@ from hazemap.federated.protocols.secure_aggregation.messages import (
     Invitation,
     Keys,
     Masked,
-    NeighbourKeys,
+    Neighbours,
     Peer,
     Picks,
     PublicKeys,
@@ -78,9 +78,9 @@ def terms(draw) -> SessionParameters:
 
 
 @st.composite
-def neighbours(draw) -> NeighbourKeys:
+def neighbours(draw) -> Neighbours:
     peers = [Peer(position, draw(some(32)), draw(PATHS), draw(PUBLIC)) for position in draw(POSITIONS)]
-    return NeighbourKeys(draw(NAMES), draw(BITMAPS), draw(some(32)), tuple(peers))
+    return Neighbours(draw(NAMES), draw(BITMAPS), draw(some(32)), tuple(peers))
 
 
 @st.composite
@@ -164,7 +164,7 @@ def test_other_versions_and_types_are_refused():
         lambda: Unmask(bytes(32), {1: bytes(SHARE)}, {1: bytes(SHARE)}).encode(),
         lambda: Unmask(bytes(32), {1: b"\xff" * SHARE}, {}).encode(),
         lambda: Keys(bytes(32), PublicKeys(b"\xff" * 32, bytes(32), bytes(32), bytes(64))).encode(),
-        lambda: NeighbourKeys(
+        lambda: Neighbours(
             bytes(32),
             Bitmap.of(3, []),
             bytes(32),

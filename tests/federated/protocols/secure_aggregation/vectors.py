@@ -41,7 +41,7 @@ from hazemap.federated.protocols.secure_aggregation.key_agreement import (
 )
 from hazemap.federated.protocols.secure_aggregation.messages import (
     Invitation,
-    NeighbourKeys,
+    Neighbours,
     Stage,
     Unmask,
     assent_statement,
@@ -369,7 +369,7 @@ def refused(session: Json) -> list[Json]:
     messages: list[Json] = session["messages"]  # type: ignore[assignment]
     by_kind = {bytes.fromhex(str(m[way]))[1]: bytes.fromhex(str(m[way])) for m in messages for way in ("down", "up")}
     invitation, neighbours, unmask = (decode(by_kind[k]) for k in (1, 5, 12))
-    assert isinstance(invitation, Invitation) and isinstance(neighbours, NeighbourKeys) and isinstance(unmask, Unmask)
+    assert isinstance(invitation, Invitation) and isinstance(neighbours, Neighbours) and isinstance(unmask, Unmask)
     head = bytes([1, 4]) + invitation.session
     body, prime = by_kind[2][34:], fields.PRIME.to_bytes(33, "big")
     scale = invitation.terms.to_bytes()

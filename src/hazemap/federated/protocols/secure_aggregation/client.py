@@ -36,7 +36,7 @@ from hazemap.federated.protocols.secure_aggregation.messages import (
     Invitation,
     Keys,
     Masked,
-    NeighbourKeys,
+    Neighbours,
     Numbers,
     Picks,
     PublicKeys,
@@ -343,7 +343,7 @@ class SecureSumClient:
         match message:
             case Roll():
                 return self._picks(memory, message, asked)
-            case NeighbourKeys():
+            case Neighbours():
                 return self._shares(memory, message, asked)
             case Inbox():
                 return self._masked(memory, message)
@@ -386,7 +386,7 @@ class SecureSumClient:
         picks = tuple(drawn_neighbours(coins.bytes, members, memory.position, terms.degree).tolist())
         return replace(memory, roll=message.roll.bits, picks=picks), Picks(terms.session, picks)
 
-    def _shares(self, memory: ClientState, message: NeighbourKeys, asked: bytes) -> tuple[ClientState, Sealed]:
+    def _shares(self, memory: ClientState, message: Neighbours, asked: bytes) -> tuple[ClientState, Sealed]:
         terms, own, session = memory.terms, memory.position, memory.terms.session
         check_listed(message.roll, terms, own, "have sent keys")
         if terms.mode is Mode.MALICIOUS and message.roll.bits != memory.roll:

@@ -5,7 +5,7 @@ which the name is the hash, instead. A pair a stage, the server's first:
 
     KEYS    Invitation → Keys         MASKED  Inbox → Masked
     PICKS   Roll → Picks              ASSENT  Survivors → Assent
-    SHARES  NeighbourKeys → Sealed    UNMASK  Assents → Unmask
+    SHARES  Neighbours → Sealed    UNMASK  Assents → Unmask
 
 Whatever bytes come, a decoder gives the one message they are the encoding of, or raises CodecError.
 """
@@ -203,7 +203,7 @@ class Picks(InSession, kind=4, stage=Stage.PICKS):
 
 
 @dataclass(frozen=True)
-class NeighbourKeys(InSession, kind=5, stage=Stage.SHARES):
+class Neighbours(InSession, kind=5, stage=Stage.SHARES):
     """To a client: who has sent keys, the ring's seed (zeros in malicious mode), and its neighbours, ascending."""
 
     roll: Clients
@@ -278,7 +278,7 @@ class Unmask(InSession, kind=12, stage=Stage.UNMASK):
 
 
 MESSAGES: tuple[type[SecureSumMessage], ...] = (
-    *(Invitation, Keys, Roll, Picks, NeighbourKeys, Sealed),
+    *(Invitation, Keys, Roll, Picks, Neighbours, Sealed),
     *(Inbox, Masked, Survivors, Assent, Assents, Unmask),
 )
 """All types of messages."""

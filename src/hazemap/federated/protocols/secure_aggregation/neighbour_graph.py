@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hazemap.errors import InputError, Refused
 from hazemap.federated.protocols.secure_aggregation import merkle_roster as roster
 from hazemap.federated.protocols.secure_aggregation.client_bitmap import Bitmap
-from hazemap.federated.protocols.secure_aggregation.messages import NeighbourKeys, Peer, keys_statement
+from hazemap.federated.protocols.secure_aggregation.messages import Neighbours, Peer, keys_statement
 from hazemap.federated.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
 from hazemap.machine_code.arrays import Ints
 from hazemap.privacy.signing_identities import verified
@@ -136,7 +136,7 @@ def check_listed(some: Bitmap, terms: SessionParameters, position: int, what: st
 
 
 def check_neighbours(
-    terms: SessionParameters, position: int, picks: tuple[int, ...], message: NeighbourKeys
+    terms: SessionParameters, position: int, picks: tuple[int, ...], message: Neighbours
 ) -> tuple[int, ...]:
     """The holders of this client's shares; Refused unless the neighbours are exactly its own.
 

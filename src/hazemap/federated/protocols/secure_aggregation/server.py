@@ -19,7 +19,7 @@ from hazemap.federated.protocols.secure_aggregation.messages import (
     Invitation,
     Keys,
     Masked,
-    NeighbourKeys,
+    Neighbours,
     Peer,
     Picks,
     Roll,
@@ -110,7 +110,7 @@ class Server:
                 message = Roll(session, self._members)
             case Stage.SHARES:
                 peers = (self._peers[peer] for peer in self._sharing.peers(position).tolist())
-                message = NeighbourKeys(session, self._members, self._seed, tuple(peers))
+                message = Neighbours(session, self._members, self._seed, tuple(peers))
             case Stage.MASKED:
                 message = self._inbox(position)
             case Stage.ASSENT:
